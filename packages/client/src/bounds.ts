@@ -1,0 +1,87 @@
+/** Deadline and abort of one call. Both are local: nothing of them reaches the wire or the JSON-RPC library. */
+import type { Clock } from './clock.js';
+import { ClientError, type ClientErrorData } from './errors.js';
+
+export interface BoundOptions {
+  /** How long the call may take, waiting for a connection included. */
+  readonly timeoutMs?: number | undefined;
+  /** Gives up waiting; what was sent may still take effect. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class Bounds {
+  #error: ClientError | undefined;
+  readonly #waiting = new Set<(error: ClientError) => void>();
+  readonly #cleanUp: () => void;
+
+  /** `what` stands in the errors, for example a method. */
+  constructor(what: string, options: BoundOptions, clock: Clock, data: ClientErrorData = {}) {
+    const { timeoutMs, signal } = options;
+    const abort = (): void =>
+      this.#end(
+        new ClientError(
+          'ABORTED',
+          `${what} was aborted by the caller; if it was sent, it may still take effect`,
+          data,
+          signal?.reason,
+        ),
+      );
+    const cancel =
+      timeoutMs === undefined
+        ? undefined
+        : clock.timer(timeoutMs, () =>
+            this.#end(
+              new ClientError(
+                'REQUEST_TIMEOUT',
+                `${what} was not answered within ${timeoutMs} ms; it may still take effect`,
+                data,
+              ),
+            ),
+          );
+    this.#cleanUp = () => {
+      cancel?.();
+      signal?.removeEventListener('abort', abort);
+    };
+    if (signal?.aborted === true) abort();
+    else signal?.addEventListener('abort', abort);
+  }
+
+  /** Whether the caller has given up, or the time is over. */
+  get over(): boolean {
+    return this.#error !== undefined;
+  }
+
+  /** Throws when the call is over. */
+  check(): void {
+    if (this.#error !== undefined) throw this.#error;
+  }
+
+  /** What the promise gives, unless the call is over before. */
+  race<T>(promise: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const giveUp = (error: ClientError): void => reject(error);
+      this.#waiting.add(giveUp);
+      promise.then(
+        (value) => {
+          this.#waiting.delete(giveUp);
+          resolve(value);
+        },
+        (error: unknown) => {
+          this.#waiting.delete(giveUp);
+          reject(error instanceof Error ? error : new Error(String(error)));
+        },
+      );
+      if (this.#error !== undefined) reject(this.#error);
+    });
+  }
+
+  dispose(): void {
+    this.#cleanUp();
+  }
+
+  #end(error: ClientError): void {
+    this.#error ??= error;
+    for (const giveUp of this.#waiting) giveUp(this.#error);
+    this.#waiting.clear();
+  }
+}

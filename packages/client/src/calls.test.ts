@@ -1,0 +1,261 @@
+import { ErrorCode } from '@exec-server/protocol';
+import { describe, expect, it } from 'vitest';
+import { isClientError } from './errors.js';
+import { connectFake, foreignReply, settle } from './testSupport/connectFake.js';
+import { FakeClock } from './testSupport/fakeClock.js';
+import { extendedReply } from './testSupport/fakeServer.js';
+
+describe('a call', () => {
+  it('is answered, or refused with code, reason and whether a repeat can help', async () => {
+    const { client, connection } = await connectFake();
+    const status = client.call('environment/status', {});
+    connection.answer(await connection.next('environment/status'), { status: 'ready' });
+    expect(await status).toEqual({ status: 'ready' });
+
+    const refused = client.call('process/read', { processId: 'p' });
+    connection.refuse(await connection.next('process/read'), ErrorCode.invalidRequest, 'too many', {
+      reason: 'tooManyRequests',
+      limit: 1,
+    });
+    const error: unknown = await refused.catch((cause: unknown) => cause);
+    expect(isClientError(error)).toBe(true);
+    expect(error).toMatchObject({
+      code: 'SERVER_ERROR',
+      data: {
+        method: 'process/read',
+        wireCode: -32600,
+        reason: 'tooManyRequests',
+        retryable: true,
+        serverData: { limit: 1 },
+      },
+    });
+    await client.close();
+  });
+
+  it('is aborted here alone: nothing is sent, and the connection goes on', async () => {
+    const { client, connection } = await connectFake();
+    const abort = new AbortController();
+    const call = client.call('environment/status', {}, { signal: abort.signal });
+    const request = await connection.next('environment/status');
+    abort.abort(new Error('enough'));
+    await expect(call).rejects.toMatchObject({ code: 'ABORTED', cause: new Error('enough') });
+    connection.answer(request, { status: 'ready' });
+    await settle();
+    expect(connection.received.map(({ method }) => method)).toEqual([
+      'initialize',
+      'initialized',
+      'environment/status',
+    ]);
+    expect(client.state).toBe('ready');
+    await client.close();
+  });
+
+  it('is not sent when it was aborted before', async () => {
+    const { client, connection } = await connectFake();
+    const call = client.call('environment/status', {}, { signal: AbortSignal.abort() });
+    await expect(call).rejects.toMatchObject({ code: 'ABORTED' });
+    await settle();
+    expect(connection.count('environment/status')).toBe(0);
+    await client.close();
+  });
+
+  it('runs out of time, by its own limit or by the default one', async () => {
+    const clock = new FakeClock();
+    const { client, connection } = await connectFake({ internals: { clock } });
+    const short = client.call('environment/status', {}, { timeoutMs: 50 });
+    const long = client.call('environment/info', {});
+    for (const call of [short, long]) call.catch(() => undefined);
+    await connection.next('environment/info');
+    clock.advance(50);
+    await expect(short).rejects.toMatchObject({
+      code: 'REQUEST_TIMEOUT',
+      message: expect.stringContaining('50 ms') as unknown,
+    });
+    clock.advance(120_000);
+    await expect(long).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' });
+    await client.close();
+  });
+
+  it('leaves no timer and no listener behind', async () => {
+    const clock = new FakeClock();
+    const { client, connection } = await connectFake({ internals: { clock } });
+    const call = client.call('environment/status', {}, { signal: new AbortController().signal });
+    connection.answer(await connection.next('environment/status'), { status: 'ready' });
+    await call;
+    expect(clock.pending).toBe(0);
+    await client.close();
+  });
+
+  it('waits while as many as the server takes are unanswered; urgent ones pass', async () => {
+    const { client, connection } = await connectFake({
+      reply: extendedReply('s1', { limits: { pendingRequests: 2 } }),
+    });
+    const calls = [1, 2, 3, 4].map((seq) => client.call('process/read', { processId: 'p', afterSeq: seq }));
+    const status = client.call('environment/status', {});
+    connection.answer(await connection.next('environment/status'), { status: 'ready' });
+    await status;
+    await settle();
+    expect(connection.count('process/read')).toBe(2);
+    for (let answered = 0; answered < 4; answered++)
+      connection.answer(await connection.next('process/read'), { answered });
+    expect(await Promise.all(calls)).toEqual([0, 1, 2, 3].map((answered) => ({ answered })));
+    await client.close();
+  });
+
+  it('cuts the connection of a server whose answer is not of its method', async () => {
+    const { client, connection } = await connectFake({ once: true });
+    const starting = client.start({ argv: ['x'] });
+    connection.answer(await connection.next('process/start'), { ok: true });
+    await expect(starting).rejects.toMatchObject({ code: 'PROTOCOL_VIOLATION' });
+    await connection.closed;
+    expect(client.failure).toMatchObject({ code: 'PROTOCOL_VIOLATION' });
+  });
+
+  it('from the server is refused, and the connection goes on', async () => {
+    const { client, connection } = await connectFake();
+    connection.raw('{"id":0,"method":"network/policyRequest","params":{}}');
+    await settle();
+    expect(client.state).toBe('ready');
+    await client.close();
+  });
+});
+
+describe('a foreign server', () => {
+  it('is not sent what it lacks', async () => {
+    const { client, connection } = await connectFake({ reply: foreignReply });
+    const [handle] = await Promise.all([client.start({ argv: ['x'], stdin: 'pipe' }), connection.start()]);
+    await expect(handle.signal('SIGTERM')).rejects.toMatchObject({ code: 'NOT_SUPPORTED' });
+    await expect(handle.end()).rejects.toMatchObject({ code: 'NOT_SUPPORTED' });
+    await expect(client.run(['cat'], { input: 'x' })).rejects.toMatchObject({ code: 'NOT_SUPPORTED' });
+    await expect(client.call('session/close', {})).rejects.toMatchObject({ code: 'NOT_SUPPORTED' });
+    const interrupted = handle.signal('SIGINT');
+    const request = await connection.next('process/signal');
+    expect(request.params).toMatchObject({ signal: 'interrupt' });
+    connection.answer(request, {});
+    expect(await interrupted).toEqual({ delivered: undefined });
+    const closing = client.close();
+    connection.answer(await connection.next('process/terminate'), { running: true });
+    await closing;
+  });
+
+  it('is asked for its working directory when initialize did not say it', async () => {
+    const { client, connection } = await connectFake({ reply: { sessionId: 's1' } });
+    const starting = client.start({ argv: ['x'] });
+    connection.answer(await connection.next('environment/info'), { cwd: 'file:///there' });
+    const request = await connection.next('process/start');
+    expect(request.params['cwd']).toBe('file:///there');
+    connection.answer(request, { processId: request.params['processId'], sandboxType: 'none' });
+    await starting;
+    expect(client.serverInfo).toBeUndefined();
+    expect(client.environmentInfo).toEqual({});
+    const closing = client.close();
+    connection.answer(await connection.next('process/terminate'), { running: true });
+    await closing;
+  });
+});
+
+describe('a start', () => {
+  it('of an id this client follows is refused here', async () => {
+    const { client, connection } = await connectFake();
+    const first = client.start({ argv: ['x'], processId: 'p' });
+    const request = await connection.next('process/start');
+    await expect(client.start({ argv: ['y'], processId: 'p' })).rejects.toMatchObject({ code: 'DUPLICATE_PROCESS' });
+    connection.answer(request, { processId: 'p', sandboxType: 'none', pid: 1 });
+    expect((await first).pid).toBe(1);
+    expect(connection.count('process/start')).toBe(1);
+    await client.close();
+  });
+
+  it('that the server refuses leaves the id free', async () => {
+    const { client, connection } = await connectFake();
+    const first = client.start({ argv: ['x'], processId: 'p' });
+    connection.refuse(await connection.next('process/start'), ErrorCode.invalidRequest, 'exists', {
+      reason: 'duplicateProcess',
+    });
+    await expect(first).rejects.toMatchObject({ code: 'DUPLICATE_PROCESS', data: { processId: 'p' } });
+    const [second] = await Promise.all([client.start({ argv: ['x'], processId: 'p' }), connection.start()]);
+    expect(second.processId).toBe('p');
+    await client.close();
+  });
+
+  it('that is aborted is terminated, and one that was not sent is not', async () => {
+    const { client, connection } = await connectFake();
+    const abort = new AbortController();
+    const starting = client.start({ argv: ['x'], processId: 'p' }, { signal: abort.signal });
+    await connection.next('process/start');
+    abort.abort();
+    await expect(starting).rejects.toMatchObject({ code: 'ABORTED', data: { processId: 'p' } });
+    expect((await connection.next('process/terminate')).params).toEqual({ processId: 'p' });
+    await client.close();
+  });
+});
+
+describe('close', () => {
+  it('ends the session, then the connection, and fails what is pending', async () => {
+    const { client, connection } = await connectFake();
+    const [handle] = await Promise.all([client.start({ argv: ['x'] }), connection.start()]);
+    const waiting = handle.wait();
+    const call = client.call('environment/info', {});
+    for (const pending of [waiting, call]) pending.catch(() => undefined);
+    await client.close();
+    await client.close();
+    expect(connection.count('session/close')).toBe(1);
+    await connection.closed;
+    await expect(waiting).rejects.toMatchObject({ code: 'CLOSED' });
+    await expect(call).rejects.toMatchObject({ code: 'CLOSED' });
+    await expect(client.start({ argv: ['x'] })).rejects.toMatchObject({ code: 'CLOSED' });
+    expect(client.state).toBe('closed');
+  });
+
+  it('does not wait for ever for a server that does not answer', async () => {
+    const clock = new FakeClock();
+    const { client, connection } = await connectFake({ internals: { clock } });
+    connection.answersClose = false;
+    const closing = client.close();
+    await connection.next('session/close');
+    clock.advance(2_000);
+    await closing;
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is left out by detach, which keeps the session', async () => {
+    const { client, connection } = await connectFake();
+    await client.detach();
+    await connection.closed;
+    expect(connection.count('session/close')).toBe(0);
+  });
+
+  it('is done by leaving an await-using block', async () => {
+    const { client, connection } = await connectFake();
+    await client[Symbol.asyncDispose]();
+    await connection.closed;
+    expect(client.state).toBe('closed');
+  });
+});
+
+describe('what the client tells of itself', () => {
+  it('is what the server said', async () => {
+    const { client } = await connectFake();
+    expect(client.sessionId).toBe('s1');
+    expect(client.serverInfo).toMatchObject({ serverInfo: { name: 'fake' }, epoch: 'epoch-1', flowControl: true });
+    expect(client.environmentInfo).toEqual({ cwd: 'file:///srv' });
+    expect(client.failure).toBeUndefined();
+    await client.close();
+  });
+
+  it('goes to listeners until they are disposed; one that throws harms nobody', async () => {
+    const lines: string[] = [];
+    const { client } = await connectFake({ options: { onLog: (line) => lines.push(line) } });
+    const seen: string[] = [];
+    client.onState(() => {
+      throw new Error('bad listener');
+    });
+    const dispose = client.onState((state) => seen.push(state));
+    client.onState((state) => seen.push(`again ${state}`));
+    dispose();
+    await client.close();
+    expect(seen).toEqual(['again closed']);
+    expect(lines).toContainEqual(expect.stringContaining('bad listener'));
+    expect(lines).toContainEqual('initializing -> ready: initialized');
+  });
+});

@@ -1,0 +1,144 @@
+/** Sends calls: waits for a ready connection, keeps deadline and abort, and treats each method after a cut by its replay policy. */
+import { RemoteError, type RequestMethod, requests, TransportClosedError } from '@exec-server/protocol';
+import { type BoundOptions, Bounds } from './bounds.js';
+import type { Clock } from './clock.js';
+import type { Connection } from './connection.js';
+import { ClientError, type ClientErrorData, fromRemote } from './errors.js';
+import { Permits } from './permits.js';
+import type { RecoveryDriver } from './recovery/driver.js';
+
+export type CallableMethod = Exclude<RequestMethod, 'initialize'>;
+
+export interface CallOptions {
+  /**
+   * How long the call may take, in ms, recovery included. Default 120,000; none for `process/read` and `process/write`,
+   * which may wait on purpose. The error is REQUEST_TIMEOUT.
+   */
+  readonly timeoutMs?: number | undefined;
+  /** Aborts the wait, with ABORTED. The server is not told: what was sent may still take effect. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Call<T> {
+  readonly method: CallableMethod;
+  readonly params: unknown;
+  /** Checks the result; undefined for one that is not of this method. */
+  readonly guard: (value: unknown) => T | undefined;
+  /** What to call this where the server lacks the extensions it needs; absent when every server can do it. */
+  readonly extension?: string;
+  readonly data?: ClientErrorData;
+}
+
+/** `cut`: sent, and the connection was lost before the answer. */
+export type Attempt<T> =
+  | { readonly kind: 'answered'; readonly value: T }
+  | { readonly kind: 'cut'; readonly error: Error };
+
+const DEFAULT_TIMEOUT_MS = 120_000;
+
+function timeoutOf(method: CallableMethod, options: CallOptions): BoundOptions {
+  const parks = method === 'process/read' || method === 'process/write';
+  return parks || options.timeoutMs !== undefined ? options : { ...options, timeoutMs: DEFAULT_TIMEOUT_MS };
+}
+
+export class Calls {
+  readonly #driver: RecoveryDriver<Connection>;
+  readonly #clock: Clock;
+  readonly #permits = new Permits();
+
+  constructor(driver: RecoveryDriver<Connection>, clock: Clock) {
+    this.#driver = driver;
+    this.#clock = clock;
+  }
+
+  bounds(method: CallableMethod, options: CallOptions, data?: ClientErrorData): Bounds {
+    return new Bounds(method, timeoutOf(method, options), this.#clock, { method, ...data });
+  }
+
+  /** Sends a call and, after a cut, does what the method's replay policy says. */
+  async call<T>(call: Call<T>, options: CallOptions = {}): Promise<T> {
+    const bounds = this.bounds(call.method, options, call.data);
+    try {
+      for (;;) {
+        const attempt = await this.attempt(call, bounds);
+        if (attempt.kind === 'answered') return attempt.value;
+        const { replay } = requests[call.method];
+        if (replay !== 'repeat' && replay !== 'continue') throw outcomeUnknown(call, attempt.error);
+      }
+    } finally {
+      bounds.dispose();
+    }
+  }
+
+  /** Sends a call once, on the next ready connection. */
+  async attempt<T>(call: Call<T>, bounds: Bounds): Promise<Attempt<T>> {
+    for (;;) {
+      const connection = await this.connection(bounds);
+      if ((requests[call.method].extension || call.extension !== undefined) && !connection.extended) {
+        throw notSupported(connection, call.extension ?? call.method);
+      }
+      const permit = requests[call.method].urgent ? undefined : await this.#permit(connection, bounds);
+      if (connection.closed || bounds.over) {
+        permit?.();
+        bounds.check();
+        continue;
+      }
+      const request = connection.request(call.method, call.params);
+      if (permit !== undefined) request.then(permit, permit);
+      let value: unknown;
+      try {
+        value = await bounds.race(request);
+      } catch (error) {
+        if (error instanceof TransportClosedError) return { kind: 'cut', error };
+        throw error instanceof RemoteError ? fromRemote(error, call.method, call.data) : error;
+      }
+      const result = call.guard(value);
+      if (result === undefined) throw connection.violate(`the answer to ${call.method} does not decode`);
+      return { kind: 'answered', value: result };
+    }
+  }
+
+  /** The ready connection, once there is one. */
+  async connection(bounds: Bounds): Promise<Connection> {
+    for (;;) {
+      const wish = this.#driver.ready();
+      let connection: Connection;
+      try {
+        connection = await bounds.race(wish.connection);
+      } finally {
+        wish.forget();
+      }
+      if (!connection.closed) return connection;
+      // Its loss is known here and not yet to the driver.
+      await bounds.race(connection.finished);
+    }
+  }
+
+  async #permit(connection: Connection, bounds: Bounds): Promise<() => void> {
+    const wish = this.#permits.acquire(connection.requestLimit);
+    try {
+      await bounds.race(wish.granted);
+      bounds.check();
+    } catch (error) {
+      wish.forget();
+      throw error;
+    }
+    return () => this.#permits.release();
+  }
+}
+
+export function outcomeUnknown(call: Pick<Call<unknown>, 'method' | 'data'>, cause: unknown): ClientError {
+  return new ClientError(
+    'OUTCOME_UNKNOWN',
+    `the connection was lost after ${call.method} was sent; whether it took effect is not known; it is not repeated by itself`,
+    { method: call.method, ...call.data },
+    cause,
+  );
+}
+
+export function notSupported(connection: Connection, what: string): ClientError {
+  return new ClientError(
+    'NOT_SUPPORTED',
+    `${connection.carrier.transport.label} does not support ${what}; nothing was sent`,
+  );
+}

@@ -1,0 +1,167 @@
+/** What callers hold: the public calls of a session. */
+import { type EnvironmentInfo, type ParamsOf, type ResultOf, type SessionId, sessionId } from '@exec-server/protocol';
+import { type CallableMethod, type CallOptions, notSupported } from './calls.js';
+import { ClientError } from './errors.js';
+import { type ClientState, type CommonOptions, publicState, type ServerInfo } from './options.js';
+import { ProcessHandle } from './process/processHandle.js';
+import { type RunOptions, runProcess, type RunResult } from './process/run.js';
+import { type StartOptions, startParams } from './process/startParams.js';
+import { startProcess } from './process/startProcess.js';
+import { StdinQueue } from './process/stdinQueue.js';
+import type { ProcessRecord } from './registry/processRecord.js';
+import type { Session, StateListener } from './session.js';
+
+/**
+ * A session on an exec server. Calls and starts wait while a lost connection is being restored; processes and their output
+ * are not affected by a cut. When recovery fails, or after `close`, every handle and every later call fails with the reason.
+ */
+export class Client implements AsyncDisposable {
+  readonly #session: Session;
+  readonly #errorOnGap: boolean;
+  #closing: Promise<void> | undefined;
+  /** Write ids are unique over all clients of a process. */
+  readonly #tag = crypto.getRandomValues(new Uint32Array(2)).join('-');
+  #writes = 0;
+
+  /** @internal Use `connect`. */
+  constructor(session: Session, options: Pick<CommonOptions, 'errorOnGap'>) {
+    this.#session = session;
+    this.#errorOnGap = options.errorOnGap ?? false;
+  }
+
+  /** A secret: whoever knows it can take up the session. Pass it as `resumeSessionId` to go on in another program. */
+  get sessionId(): SessionId {
+    return sessionId(this.#session.server.sessionId);
+  }
+
+  /** Name, version and limits of the server; undefined on a foreign server. */
+  get serverInfo(): ServerInfo | undefined {
+    return this.#session.server.extended;
+  }
+
+  /** What the server says about its host; absent members are unknown. `call('environment/info')` asks again. */
+  get environmentInfo(): Partial<EnvironmentInfo> {
+    return this.#session.server.environmentInfo ?? {};
+  }
+
+  get state(): ClientState {
+    return publicState(this.#session.state);
+  }
+
+  /** Why the client failed; undefined unless `state` is `failed`. */
+  get failure(): ClientError | undefined {
+    const { state } = this.#session;
+    return state.name === 'failed' ? state.error : undefined;
+  }
+
+  /** Tells each change of `state`; the returned function ends that. */
+  onState(listener: StateListener): () => void {
+    return this.#session.onState(listener);
+  }
+
+  /**
+   * Starts a process. A start whose answer is lost in a cut takes place once: it is looked up by its id and adopted, or sent
+   * again. Rejects with DUPLICATE_PROCESS for an id in use, SERVER_ERROR (`data.reason`) when the server refuses. A start
+   * that is aborted or runs out of time is terminated as soon as it is known to run.
+   */
+  async start(options: StartOptions, call: CallOptions = {}): Promise<ProcessHandle> {
+    const processId = options.processId ?? crypto.randomUUID();
+    const params = startParams(options, processId, options.cwd ?? (await this.#defaultCwd(call)));
+    const record = this.#session.newRecord(processId);
+    await startProcess(this.#session, record, params, call);
+    return this.#handle(record, 0);
+  }
+
+  /**
+   * Runs a command to its end. A non-zero exit is a result. Rejects when the command cannot start, when the client fails
+   * while it runs, and with ABORTED.
+   */
+  run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+    const host = {
+      clock: this.#session.clock,
+      start: (start: StartOptions, call: CallOptions) => this.start(start, call),
+      requireInput: async (call: CallOptions) => {
+        const connection = await this.#session.ready(call);
+        if (!connection.extended) {
+          throw notSupported(connection, 'closing the stdin of a process, which `input` needs');
+        }
+      },
+    };
+    return runProcess(host, argv, options);
+  }
+
+  /**
+   * A handle for a process this session already has, beginning after `afterSeq` (default 0: from its first event). Rejects
+   * with SERVER_ERROR when the session does not have it.
+   */
+  async attach(processId: string, options: { readonly afterSeq?: number } & CallOptions = {}): Promise<ProcessHandle> {
+    const { afterSeq = 0, ...call } = options;
+    const { registry } = this.#session;
+    const known = registry.get(processId);
+    if (known !== undefined && known.phase === 'live' && afterSeq >= known.afterSeq) {
+      return this.#handle(known, afterSeq);
+    }
+    const record = this.#session.newRecord(processId, afterSeq);
+    registry.register(record);
+    record.started(undefined);
+    try {
+      const fault = record.acceptReply(await this.#session.read(processId, afterSeq, call));
+      if (fault !== undefined) throw fault;
+    } catch (error) {
+      registry.remove(record);
+      throw error;
+    }
+    return this.#handle(record, afterSeq);
+  }
+
+  /**
+   * Any method of the protocol, for what has no method here. Results are passed on as the server gave them; foreign servers
+   * lack members of ours. A process started this way has no handle until `attach`.
+   */
+  call<M extends CallableMethod>(method: M, params: ParamsOf<M>, options?: CallOptions): Promise<ResultOf<M>> {
+    // The method table says what the server answers; what the client itself computes with has guards.
+    const guard = (value: unknown): ResultOf<M> | undefined => (value ?? undefined) as ResultOf<M> | undefined;
+    return this.#session.calls.call({ method, params, guard }, options);
+  }
+
+  /**
+   * Ends the session: its processes are killed, and the server program too where this client started it. Over a transport
+   * that was lost the session ends with its lease. Pending calls and handles fail with CLOSED. Never rejects; resolves when
+   * nothing of the connection is left.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#session.end('close');
+    return this.#closing;
+  }
+
+  /**
+   * Leaves the session as it is: its processes go on until its lease ends, and `resumeSessionId` takes it up again. Where
+   * this client started the server, that ends with it.
+   */
+  detach(): Promise<void> {
+    this.#closing ??= this.#session.end('detach');
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #handle(record: ProcessRecord, afterSeq: number): ProcessHandle {
+    const { calls } = this.#session;
+    const stdin = new StdinQueue(record.processId, calls, () => `${this.#tag}-${(this.#writes += 1)}`);
+    return new ProcessHandle(record, stdin, { calls, errorOnGap: this.#errorOnGap }, afterSeq);
+  }
+
+  async #defaultCwd(call: CallOptions): Promise<string> {
+    await this.#session.ready(call);
+    const known = this.environmentInfo.cwd;
+    if (typeof known === 'string') return known;
+    const { cwd }: { readonly cwd?: unknown } = await this.call('environment/info', {}, call);
+    if (typeof cwd === 'string') return cwd;
+    throw new ClientError(
+      'NOT_SUPPORTED',
+      `${this.#session.dialer.label} does not say its working directory; pass cwd`,
+    );
+  }
+}

@@ -1,0 +1,17 @@
+/** Time as the client sees it; tests pass their own. */
+import { clampTimerMs } from '@exec-server/protocol';
+
+export interface Clock {
+  /** Milliseconds on a clock that never goes back. */
+  now(): number;
+  /** Runs `action` once after `ms`; the returned function cancels it. */
+  timer(ms: number, action: () => void): () => void;
+}
+
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  timer(ms, action) {
+    const handle = setTimeout(action, clampTimerMs(ms));
+    return () => clearTimeout(handle);
+  },
+};

@@ -1,0 +1,130 @@
+/** One connection: handshake, requests, and the notices of one transport until it closes. */
+import { type CloseReason, PACKAGE_VERSION, Peer, PROTOCOL_VERSION, WireError } from '@exec-server/protocol';
+import { ClientError } from './errors.js';
+import { type InitializeReply, initializeReply, isProcessMethod, processNotice, type ProcessNotice } from './guards.js';
+import type { Carrier } from './transport/dialer.js';
+
+export interface ConnectionListener {
+  notice(notice: ProcessNotice): void;
+  /** The transport closed; told once, after everything read before it. */
+  lost(reason: CloseReason): void;
+  /** Something odd that harms nothing. */
+  log(text: string): void;
+}
+
+export interface InitializeOptions {
+  readonly clientName: string;
+  readonly leaseMs?: number;
+  readonly resumeSessionId?: string;
+}
+
+/** Requests a foreign server is given at a time; it stops answering when too many are pipelined. */
+const FOREIGN_REQUESTS = 64;
+
+export class Connection {
+  readonly carrier: Carrier;
+  readonly #peer: Peer;
+  readonly #finished: Promise<void>;
+  #reply: InitializeReply | undefined;
+
+  constructor(carrier: Carrier, listener: ConnectionListener) {
+    this.carrier = carrier;
+    let finish = (): void => {};
+    this.#finished = new Promise((resolve) => (finish = resolve));
+    this.#peer = new Peer(
+      carrier.transport,
+      {
+        request: (method) => {
+          throw new WireError('unknownMethod', `this client does not take requests (${method})`);
+        },
+        notification: (method, params) => {
+          // Methods of a later version, and those of services this client does not use.
+          if (!isProcessMethod(method)) return;
+          const notice = processNotice(method, params);
+          if (notice === undefined) this.violate(`a ${method} notification does not decode`);
+          else listener.notice(notice);
+        },
+        malformed: (detail) => this.violate(`a message is not JSON-RPC: ${detail}`),
+        strayAnswer: () => this.violate('an answer belongs to no request'),
+        fault: (method, error) => listener.log(`${method} ${String(error)}`),
+        ended: () => this.#peer.close({ kind: 'ended', detail: 'the server ended the connection' }),
+        closed: (reason) => {
+          listener.lost(reason);
+          finish();
+        },
+      },
+      { directNotifications: true },
+    );
+  }
+
+  /** No request can be sent any more; `finished` follows. */
+  get closed(): boolean {
+    return this.#peer.closed;
+  }
+
+  /** Resolves when the loss was told. */
+  get finished(): Promise<void> {
+    return this.#finished;
+  }
+
+  /** The answer to `initialize`; only after it. */
+  get server(): InitializeReply {
+    if (this.#reply === undefined) throw new ClientError('CLOSED', 'the connection is not initialized');
+    return this.#reply;
+  }
+
+  get extended(): boolean {
+    return this.#reply?.extended !== undefined;
+  }
+
+  /** Requests that may be unanswered at a time. */
+  get requestLimit(): number {
+    return this.#reply?.extended === undefined
+      ? FOREIGN_REQUESTS
+      : (this.#reply.extended.limits.pendingRequests ?? 1024);
+  }
+
+  /** Begins reading and shakes hands. */
+  async initialize(options: InitializeOptions): Promise<InitializeReply> {
+    this.#peer.start();
+    const params = {
+      clientName: options.clientName,
+      resumeSessionId: options.resumeSessionId ?? null,
+      clientVersion: PACKAGE_VERSION,
+      protocolVersion: PROTOCOL_VERSION,
+      extensions: { flowControl: true },
+      ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+    };
+    const reply = initializeReply(await this.#peer.request('initialize', params));
+    if (reply === undefined) throw this.violate('the answer to initialize does not decode');
+    this.#reply = reply;
+    this.#peer.notify('initialized', {});
+    return reply;
+  }
+
+  /** Rejects with RemoteError or TransportClosedError. */
+  request(method: string, params: unknown): Promise<unknown> {
+    return this.#peer.request(method, params);
+  }
+
+  acknowledge(processId: string, seq: number): void {
+    if (this.#reply?.extended?.flowControl === true) this.#peer.notify('process/ack', { processId, seq });
+  }
+
+  /** Cuts a connection whose server does not keep to the protocol. */
+  violate(detail: string): ClientError {
+    this.#peer.abort({ kind: 'violation', detail });
+    return new ClientError(
+      'PROTOCOL_VIOLATION',
+      `${this.carrier.transport.label} does not keep to the protocol: ${detail}`,
+    );
+  }
+
+  close(): void {
+    this.#peer.close();
+  }
+
+  abort(): void {
+    this.#peer.abort();
+  }
+}

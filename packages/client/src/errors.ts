@@ -1,0 +1,108 @@
+/** Errors a caller of the client can meet. String codes, never on the wire. Pure. */
+import { ErrorCode, isRetryable, knownReason, type Reason, type RemoteError } from '@exec-server/protocol';
+
+/** What each code means; the message of an error says what happened, what still runs and what to do next. */
+export const clientErrorCodes = {
+  CONNECT_FAILED: 'No connection came about: refused, unreachable, too slow, or the server program did not start.',
+  REFUSED: 'The server answered the connection attempt with a refusal that a repeat does not change.',
+  INITIALIZE_TIMEOUT: 'The connection stood, the answer to `initialize` did not come in time.',
+  REQUEST_TIMEOUT: 'The answer to a call did not come in time; the call may still take effect.',
+  OUTCOME_UNKNOWN: 'The connection was lost before the answer came, and nothing tells whether the call took effect.',
+  OUTPUT_LOST: 'Output is no longer kept by the server and cannot be delivered.',
+  RECOVERY_FAILED: 'The connection was lost and could not be restored in time.',
+  SESSION_EXPIRED: 'The server no longer has the session; its processes were killed.',
+  SERVER_GONE: 'The server that held the processes has ended.',
+  NOT_SUPPORTED: 'This server cannot do what was asked.',
+  PROTOCOL_VIOLATION: 'The server sent something that is not this protocol.',
+  DUPLICATE_PROCESS: 'The process id is taken.',
+  STDIN_CLOSED: 'The standard input of the process takes nothing more; `data.acceptedBytes` of this write were taken.',
+  SERVER_ERROR: 'The server refused the call; `data` has its code and reason.',
+  ABORTED: 'The caller aborted the call.',
+  CLOSED: 'The client was closed.',
+} as const;
+
+export type ClientErrorCode = keyof typeof clientErrorCodes;
+
+export interface ClientErrorData {
+  /** Last seq handed to the consumer: where to go on from. */
+  readonly cursor?: number;
+  readonly processId?: string;
+  readonly method?: string;
+  readonly url?: string;
+  /** HTTP status of a refused upgrade, and the start of the answer's body. */
+  readonly status?: number;
+  readonly body?: string;
+  /** Error code of the wire and its finer reason. */
+  readonly wireCode?: number;
+  readonly reason?: string;
+  /** Whether the same call may succeed later without a change. */
+  readonly retryable?: boolean;
+  /** `error.data` as the server sent it. */
+  readonly serverData?: unknown;
+  readonly acceptedBytes?: number;
+  /** How a stdio server ended, and the tail of its stderr. */
+  readonly exitCode?: number | null;
+  readonly stderr?: string;
+  readonly [member: string]: unknown;
+}
+
+const BRAND = Symbol.for('exec-server.ClientError');
+
+/** Every failure of the client. Tell the cases apart by `code`, see {@link clientErrorCodes}. */
+export class ClientError extends Error {
+  override readonly name = 'ClientError';
+  readonly code: ClientErrorCode;
+  readonly data: ClientErrorData;
+  readonly [BRAND] = true;
+
+  constructor(code: ClientErrorCode, message: string, data: ClientErrorData = {}, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.data = data;
+  }
+
+  /** The same error with more data, as a new object: one failure reaches many callers. */
+  with(data: ClientErrorData): ClientError {
+    return new ClientError(this.code, this.message, { ...this.data, ...data }, this.cause ?? this);
+  }
+}
+
+/** Whether a value is a ClientError, of this copy of the package or of another one. */
+export function isClientError(value: unknown): value is ClientError {
+  return value instanceof Error && BRAND in value && 'code' in value && typeof value.code === 'string';
+}
+
+/** Any thrown value as a ClientError; what is none becomes the cause of one. */
+export function toClientError(error: unknown, code: ClientErrorCode, context: string): ClientError {
+  if (isClientError(error)) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  return new ClientError(code, `${context}: ${text}`, {}, error);
+}
+
+const codeOfReason: Partial<Record<Reason, ClientErrorCode>> = {
+  duplicateProcess: 'DUPLICATE_PROCESS',
+  unknownMethod: 'NOT_SUPPORTED',
+  unknownSession: 'SESSION_EXPIRED',
+  expiredSession: 'SESSION_EXPIRED',
+  sessionEnded: 'SESSION_EXPIRED',
+};
+
+/** An error answer of the server to a call. */
+export function fromRemote(error: RemoteError, method: string, data: ClientErrorData = {}): ClientError {
+  const reason = knownReason(error.data);
+  const byReason = reason === undefined ? undefined : codeOfReason[reason];
+  const code = byReason ?? (error.code === ErrorCode.methodNotFound ? 'NOT_SUPPORTED' : 'SERVER_ERROR');
+  return new ClientError(
+    code,
+    `the server refused ${method}: ${error.message}`,
+    {
+      ...data,
+      method,
+      wireCode: error.code,
+      ...(reason === undefined ? {} : { reason }),
+      retryable: isRetryable(error.code, error.data),
+      ...(error.data === undefined ? {} : { serverData: error.data }),
+    },
+    error,
+  );
+}

@@ -1,0 +1,63 @@
+/** What a failed handshake and a lost connection are to the caller. Pure. */
+import { type CloseReason, ErrorCode, RemoteError } from '@exec-server/protocol';
+import { ClientError, type ClientErrorData, fromRemote } from './errors.js';
+import type { Dialer } from './transport/dialer.js';
+
+/** Why an initialize failed, and whether another attempt can help. */
+export function initializeFailure(
+  error: unknown,
+  resuming: boolean,
+  label: string,
+): { error: ClientError; retryable: boolean } {
+  if (!(error instanceof RemoteError)) {
+    const isOurs = error instanceof ClientError;
+    const text = error instanceof Error ? error.message : String(error);
+    return {
+      error: isOurs
+        ? error
+        : new ClientError('CONNECT_FAILED', `initialize at ${label} failed: ${text}`, { url: label }, error),
+      retryable: !isOurs,
+    };
+  }
+  const refused = fromRemote(error, 'initialize', { url: label });
+  // A foreign server has one code for all; asked to resume, it refuses with it only a session it does not have.
+  const expired =
+    refused.code === 'SESSION_EXPIRED' ||
+    (resuming && refused.data.reason === undefined && error.code === ErrorCode.invalidRequest);
+  if (!expired) return { error: refused, retryable: refused.data.retryable === true };
+  return {
+    error: new ClientError(
+      'SESSION_EXPIRED',
+      `${label} no longer has the session, its processes were killed (${error.message}); connect without resumeSessionId and start again`,
+      { ...refused.data, retryable: false },
+      error,
+    ),
+    retryable: false,
+  };
+}
+
+/** The loss of a connection; `wasReady`: whether there was a session on it. */
+export function lossError(
+  { kind, detail }: CloseReason,
+  { label, ownsServer, redials }: Pick<Dialer, 'label' | 'ownsServer' | 'redials'>,
+  wasReady: boolean,
+  report: ClientErrorData = {},
+): ClientError {
+  const data = { url: label, ...report };
+  if (kind === 'violation') {
+    const message = `${label} does not keep to the protocol: ${detail}; the connection was cut`;
+    return new ClientError('PROTOCOL_VIOLATION', message, data);
+  }
+  if (!wasReady) {
+    const message = `${label} ended the connection during initialize: ${detail}`;
+    return new ClientError('CONNECT_FAILED', message, { ...data, retryable: true });
+  }
+  if (ownsServer) {
+    const message = `${label} has ended (${detail}), its processes with it; make a new client to go on`;
+    return new ClientError('SERVER_GONE', message, data);
+  }
+  const next = redials
+    ? 'its session is kept until its lease ends'
+    : 'it is not dialed again; its session ends with its lease';
+  return new ClientError('RECOVERY_FAILED', `the connection to ${label} was lost (${detail}); ${next}`, data);
+}

@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest';
+import {
+  initializeReply,
+  processNotice,
+  readReply,
+  signalReply,
+  startReply,
+  terminateReply,
+  writeReply,
+} from './guards.js';
+import { chunk, extendedReply, readResult } from './testSupport/fakeServer.js';
+
+const notAnObject = [undefined, null, 1, 'text', [], true];
+
+describe('initializeReply', () => {
+  it('takes an answer with nothing but a session id', () => {
+    expect(initializeReply({ sessionId: 's' })).toEqual({ sessionId: 's' });
+  });
+
+  it('takes an environment without further members, and one that is null', () => {
+    expect(initializeReply({ sessionId: 's', environmentInfo: { shell: {} } })).toEqual({
+      sessionId: 's',
+      environmentInfo: { shell: {} },
+    });
+    expect(initializeReply({ sessionId: 's', environmentInfo: null })).toEqual({ sessionId: 's' });
+  });
+
+  it('reads what an extended server announces, and ignores what it does not know', () => {
+    const reply = initializeReply(extendedReply('s', { later: 1, limits: { pendingRequests: 7, odd: 'x' } }));
+    expect(reply?.extended).toEqual({
+      serverInfo: { name: 'fake', version: '0' },
+      protocolVersion: 1,
+      flowControl: true,
+      epoch: 'epoch-1',
+      limits: { pendingRequests: 7 },
+      resumed: false,
+      leaseMs: 80_000,
+    });
+  });
+
+  it('takes absent extensions as none', () => {
+    expect(initializeReply(extendedReply('s', { extensions: undefined, limits: null }))?.extended).toMatchObject({
+      flowControl: false,
+      limits: {},
+    });
+  });
+
+  it.each([
+    ...notAnObject,
+    {},
+    { sessionId: '' },
+    { sessionId: 5 },
+    { sessionId: 's', environmentInfo: 'x' },
+    extendedReply('s', { serverInfo: {} }),
+    extendedReply('s', { epoch: 3 }),
+    extendedReply('s', { resumed: 'yes' }),
+    extendedReply('s', { leaseMs: -1 }),
+    extendedReply('s', { limits: [] }),
+    extendedReply('s', { extensions: 'all' }),
+  ])('refuses %j', (value) => {
+    expect(initializeReply(value)).toBeUndefined();
+  });
+});
+
+describe('readReply', () => {
+  it('takes the answer of a foreign server', () => {
+    const reply = readReply(readResult({ chunks: [chunk(1, 'hi')], nextSeq: 2 }));
+    expect(reply).toEqual({
+      chunks: [{ type: 'output', seq: 1, stream: 'stdout', bytes: new TextEncoder().encode('hi') }],
+      nextSeq: 2,
+      exited: false,
+      exitCode: null,
+      closed: false,
+    });
+  });
+
+  it('takes what an extended server adds', () => {
+    const more = {
+      epoch: 'e',
+      firstRetainedSeq: 3,
+      gap: { fromSeq: 1, throughSeq: 2, bytes: 9 },
+      signal: 'SIGKILL',
+      exitedSeq: 4,
+    };
+    expect(readReply(readResult({ nextSeq: 5, exited: true, exitCode: 137, ...more }))).toMatchObject({
+      ...more,
+      gap: { type: 'gap', fromSeq: 1, throughSeq: 2, bytes: 9 },
+    });
+  });
+
+  it.each([
+    ...notAnObject,
+    readResult({ chunks: {} }),
+    readResult({ nextSeq: 0 }),
+    readResult({ nextSeq: 1.5 }),
+    readResult({ exited: 'no' }),
+    readResult({ closed: undefined }),
+    readResult({ exited: true, exitCode: null }),
+    readResult({ exitCode: 'zero' }),
+    readResult({ chunks: [chunk(0, 'x')], nextSeq: 2 }),
+    readResult({ chunks: [chunk(2, 'x')], nextSeq: 2 }),
+    readResult({ chunks: [chunk(1, 'x', 'stdlog')], nextSeq: 2 }),
+    readResult({ chunks: [{ seq: 1, stream: 'stdout', chunk: 'A' }], nextSeq: 2 }),
+    readResult({ chunks: [null], nextSeq: 2 }),
+    readResult({ gap: { fromSeq: 3, throughSeq: 2 } }),
+    readResult({ gap: 'all' }),
+  ])('refuses %j', (value) => {
+    expect(readReply(value)).toBeUndefined();
+  });
+});
+
+describe('processNotice', () => {
+  it.each([
+    ['process/output', { processId: 'p', ...chunk(3, 'x', 'pty') }, { type: 'output', seq: 3, stream: 'pty' }],
+    [
+      'process/exited',
+      { processId: 'p', seq: 4, exitCode: 137, signal: 'SIGKILL' },
+      { type: 'exited', exitCode: 137, signal: 'SIGKILL' },
+    ],
+    ['process/closed', { processId: 'p', seq: 5 }, { type: 'closed', seq: 5 }],
+    ['process/gap', { processId: 'p', fromSeq: 1, throughSeq: 2 }, { type: 'gap', fromSeq: 1, throughSeq: 2 }],
+  ] as const)('takes %s', (method, params, event) => {
+    expect(processNotice(method, params)).toMatchObject({ processId: 'p', event });
+  });
+
+  it.each([
+    ['process/output', { processId: 'p', seq: 1, stream: 'stdout', chunk: '?' }],
+    ['process/output', { processId: 1, ...chunk(3, 'x') }],
+    ['process/output', undefined],
+    ['process/exited', { processId: 'p', seq: 4 }],
+    ['process/exited', { processId: 'p', seq: 4, exitCode: 1.5 }],
+    ['process/closed', { processId: 'p', seq: '5' }],
+    ['process/gap', { processId: 'p', fromSeq: 0, throughSeq: 2 }],
+  ] as const)('refuses %s %j', (method, params) => {
+    expect(processNotice(method, params)).toBeUndefined();
+  });
+});
+
+describe('small answers', () => {
+  it('tells the pid where there is one', () => {
+    expect(startReply({ processId: 'p', pid: 7 })).toEqual({ pid: 7 });
+    expect(startReply({ processId: 'p', sandboxType: 'none' })).toEqual({});
+  });
+
+  it('tells the other results', () => {
+    expect(writeReply({ status: 'stdinClosed' })).toEqual({ status: 'stdinClosed' });
+    expect(signalReply({})).toEqual({});
+    expect(signalReply({ delivered: false })).toEqual({ delivered: false });
+    expect(terminateReply({ running: true })).toEqual({ running: true });
+  });
+
+  it.each([startReply, writeReply, signalReply, terminateReply])('%o refuses what is no object', (guard) => {
+    for (const value of notAnObject) expect(guard(value)).toBeUndefined();
+  });
+
+  it('refuses a status of no meaning', () => {
+    expect(writeReply({ status: 'maybe' })).toBeUndefined();
+    expect(terminateReply({})).toBeUndefined();
+    expect(startReply({})).toBeUndefined();
+  });
+});

@@ -1,0 +1,15 @@
+/** Client of an exec server: processes and files that outlive the connection. */
+export type { CallableMethod, CallOptions } from './calls.js';
+export { Client } from './client.js';
+export { connect, type ConnectOptions, type TransportOptions } from './connect.js';
+export { ClientError, type ClientErrorCode, clientErrorCodes, type ClientErrorData, isClientError } from './errors.js';
+export type { ClosedEvent, ExitedEvent, GapEvent, OutputEvent, ProcessEvent } from './events.js';
+export { LazyClient, lazyClient } from './lazyClient.js';
+export type { ClientState, CommonOptions, ServerInfo } from './options.js';
+export { type EventsOptions, type ExitStatus, ProcessHandle } from './process/processHandle.js';
+export type { RunInput, RunOptions, RunResult } from './process/run.js';
+export type { StartOptions } from './process/startParams.js';
+export type { StateListener } from './session.js';
+export type { ChildOptions } from './transport/child.js';
+export type { GivenTransport } from './transport/given.js';
+export type { TokenContext, WebSocketOptions } from './transport/websocket.js';

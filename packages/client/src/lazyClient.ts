@@ -1,0 +1,70 @@
+/** A client that connects at its first use. */
+import type { CallOptions } from './calls.js';
+import type { Client } from './client.js';
+import { connect, type ConnectOptions } from './connect.js';
+import { ClientError } from './errors.js';
+import type { ProcessHandle } from './process/processHandle.js';
+import type { RunOptions, RunResult } from './process/run.js';
+import type { StartOptions } from './process/startParams.js';
+
+/**
+ * Connects at first use, once for all callers that wait. A client that has failed is replaced at the next use, by one with
+ * a new session; one over stdio is not, since its server and everything it held ended with it. A connection that did not
+ * come about is tried again at the next use.
+ */
+export class LazyClient implements AsyncDisposable {
+  readonly #options: ConnectOptions;
+  readonly #connect: (options: ConnectOptions) => Promise<Client>;
+  #client: Client | undefined;
+  #connecting: Promise<Client> | undefined;
+  #closed = false;
+
+  /** @internal Use `lazyClient`. */
+  constructor(options: ConnectOptions, connectTo: (options: ConnectOptions) => Promise<Client> = connect) {
+    this.#options = options;
+    this.#connect = connectTo;
+  }
+
+  /** The connected client. */
+  get(): Promise<Client> {
+    if (this.#closed)
+      return Promise.reject(new ClientError('CLOSED', 'the lazy client was closed; make a new one to go on'));
+    const client = this.#client;
+    const isReplaceable = !('command' in this.#options);
+    if (client !== undefined && !(isReplaceable && client.state === 'failed')) return Promise.resolve(client);
+    this.#connecting ??= this.#open();
+    return this.#connecting;
+  }
+
+  async start(options: StartOptions, call?: CallOptions): Promise<ProcessHandle> {
+    return await (await this.get()).start(options, call);
+  }
+
+  async run(argv: readonly string[], options?: RunOptions): Promise<RunResult> {
+    return await (await this.get()).run(argv, options);
+  }
+
+  /** Closes the client, also one that is just connecting. Later uses reject with CLOSED. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#connecting?.catch(() => undefined);
+    await this.#client?.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #open(): Promise<Client> {
+    try {
+      this.#client = await this.#connect(this.#options);
+      return this.#client;
+    } finally {
+      this.#connecting = undefined;
+    }
+  }
+}
+
+export function lazyClient(options: ConnectOptions): LazyClient {
+  return new LazyClient(options);
+}

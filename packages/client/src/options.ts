@@ -1,0 +1,73 @@
+/** Options of a client and what it shows of itself. Pure. */
+import { limits, type ServerLimits } from '@exec-server/protocol';
+import type { ClientError } from './errors.js';
+import type { State } from './recovery/machine.js';
+import type { Policy } from './recovery/policy.js';
+import type { Dialer } from './transport/dialer.js';
+
+/** `recovering`: the connection was lost and is being restored; calls wait. `failed` and `closed` are final. */
+export type ClientState = 'connecting' | 'ready' | 'recovering' | 'failed' | 'closed';
+
+export interface ServerInfo {
+  readonly serverInfo: { readonly name: string; readonly version: string };
+  readonly protocolVersion: number;
+  readonly flowControl: boolean;
+  readonly epoch: string;
+  readonly limits: Partial<ServerLimits>;
+  readonly leaseMs: number;
+}
+
+export interface CommonOptions {
+  /** Free text for the server's log. Default `exec-server-client`. */
+  readonly clientName?: string | undefined;
+  /** Whether a lost connection is restored. Default true where the transport can be dialed again; a stdio server cannot. */
+  readonly reconnect?: boolean | undefined;
+  /** Attempts per loss. Default: as many as `recoveryMs` allows. */
+  readonly maxReconnects?: number | undefined;
+  /** How long a lost connection is tried to be restored, in ms, from the loss on. Default 45,000; keep it below the lease. */
+  readonly recoveryMs?: number | undefined;
+  /** How long one connection attempt may take, in ms. Default 10,000. */
+  readonly connectTimeoutMs?: number | undefined;
+  /** How long the answer to `initialize` may take, in ms. Default 10,000. */
+  readonly initializeTimeoutMs?: number | undefined;
+  /** How long the session shall live while nobody is connected, in ms; the server caps it and has the default. */
+  readonly leaseMs?: number | undefined;
+  /** Takes up this session instead of a new one. Follow its processes with `attach`. */
+  readonly resumeSessionId?: string | undefined;
+  /** Makes a gap in the output an error (OUTPUT_LOST) of the iterator. Default false: a gap is an event. */
+  readonly errorOnGap?: boolean | undefined;
+  /** Told each change of state, the first `ready` included. */
+  readonly onState?: ((state: ClientState, error?: ClientError) => void) | undefined;
+  /** Told what happens to the connection, for a log; never has secrets or payloads. */
+  readonly onLog?: ((text: string) => void) | undefined;
+}
+
+export function policyOf(options: CommonOptions, dialer: Pick<Dialer, 'label' | 'redials'>): Policy {
+  return {
+    label: dialer.label,
+    reconnect: dialer.redials && options.reconnect !== false,
+    maxReconnects: options.maxReconnects ?? Number.POSITIVE_INFINITY,
+    recoveryMs: options.recoveryMs ?? limits.RECOVERY_MS,
+    connectTimeoutMs: options.connectTimeoutMs ?? limits.CONNECT_TIMEOUT_MS,
+    initializeTimeoutMs: options.initializeTimeoutMs ?? limits.INITIALIZE_TIMEOUT_MS,
+  };
+}
+
+export function publicState(state: State): ClientState {
+  switch (state.name) {
+    case 'dialing':
+    case 'initializing':
+      return 'connecting';
+    case 'waiting':
+    case 'redialing':
+    case 'resuming':
+    case 'catchingUp':
+      return 'recovering';
+    case 'ready':
+    case 'failed':
+    case 'closed':
+      return state.name;
+    default:
+      return state satisfies never;
+  }
+}

@@ -1,0 +1,216 @@
+import { describe, expect, it } from 'vitest';
+import { connectFake, settle } from '../testSupport/connectFake.js';
+import { FakeClock } from '../testSupport/fakeClock.js';
+import type { RunResult } from './run.js';
+
+describe('run', () => {
+  it('gives exit code, signal and both streams', async () => {
+    const { client, connection } = await connectFake();
+    const running = client.run(['x', 'y'], { cwd: '/tmp', env: { A: '1' } });
+    const request = await connection.next('process/start');
+    expect(request.params).toMatchObject({ argv: ['x', 'y'], cwd: 'file:///tmp', env: { A: '1' } });
+    expect(request.params).not.toHaveProperty('pipeStdin');
+    const processId = String(request.params['processId']);
+    connection.answer(request, { processId, sandboxType: 'none' });
+    connection.output(processId, 1, 'ou');
+    connection.output(processId, 2, 'err', 'stderr');
+    connection.notify('process/exited', { processId, seq: 3, exitCode: 143, sandboxDenied: false, signal: 'SIGTERM' });
+    connection.output(processId, 4, 't', 'pty');
+    connection.closedEvent(processId, 5);
+    const result = await running;
+    expect(result).toMatchObject({
+      exitCode: 143,
+      signal: 'SIGTERM',
+      truncated: false,
+      timedOut: false,
+      closed: true,
+      gaps: [],
+    });
+    expect([result.text(), result.text('stderr')]).toEqual(['out', 'err']);
+    await client.close();
+  });
+
+  it('keeps the first bytes of each stream up to the limit, and counts all', async () => {
+    const { client, connection } = await connectFake();
+    const running = client.run(['x'], { maxOutputBytes: 5 });
+    const processId = await connection.start();
+    connection.output(processId, 1, 'abc');
+    connection.output(processId, 2, 'defg');
+    connection.output(processId, 3, 'hij');
+    connection.output(processId, 4, '12345', 'stderr');
+    connection.exited(processId, 5);
+    connection.closedEvent(processId, 6);
+    const result = await running;
+    expect(result).toMatchObject({ truncated: true, stdoutBytes: 10, stderrBytes: 5, exitCode: 0 });
+    expect([result.text(), result.text('stderr')]).toEqual(['abcde', '12345']);
+    await client.close();
+  });
+
+  it('says that it is not whole when there was a gap', async () => {
+    const { client, connection } = await connectFake();
+    const running = client.run(['x']);
+    const processId = await connection.start();
+    connection.notify('process/gap', { processId, fromSeq: 1, throughSeq: 3, bytes: 30 });
+    connection.output(processId, 4, 'end');
+    connection.exited(processId, 5);
+    connection.closedEvent(processId, 6);
+    const result = await running;
+    expect(result.gaps).toEqual([{ type: 'gap', fromSeq: 1, throughSeq: 3, bytes: 30 }]);
+    expect(result.truncated).toBe(true);
+    await client.close();
+  });
+
+  it('gives each piece of output, and waits for whoever takes it', async () => {
+    const { client, connection } = await connectFake();
+    const seen: string[] = [];
+    let goOn = (): void => {};
+    const running = client.run(['x'], {
+      onOutput: async ({ stream, seq }) => {
+        seen.push(`${stream} ${seq}`);
+        await new Promise<void>((resolve) => (goOn = resolve));
+      },
+    });
+    const processId = await connection.start();
+    connection.output(processId, 1, 'a');
+    connection.output(processId, 2, 'b', 'stderr');
+    connection.exited(processId, 3);
+    connection.closedEvent(processId, 4);
+    await settle();
+    expect(seen).toEqual(['stdout 1']);
+    goOn();
+    await settle();
+    expect(seen).toEqual(['stdout 1', 'stderr 2']);
+    goOn();
+    expect((await running).exitCode).toBe(0);
+    await client.close();
+  });
+
+  it('terminates and rejects when whoever takes the output fails', async () => {
+    const { client, connection } = await connectFake();
+    const running = client.run(['x'], {
+      onOutput: () => {
+        throw new Error('disk full');
+      },
+    });
+    running.catch(() => undefined);
+    const processId = await connection.start();
+    connection.output(processId, 1, 'a');
+    expect((await connection.next('process/terminate')).params).toEqual({ processId });
+    await expect(running).rejects.toThrow('disk full');
+    await client.close();
+  });
+});
+
+describe('the input of run', () => {
+  it('is written and ended', async () => {
+    const { client, connection } = await connectFake();
+    const running = client.run(['cat'], { input: 'hello' });
+    const request = await connection.next('process/start');
+    expect(request.params['pipeStdin']).toBe(true);
+    const processId = String(request.params['processId']);
+    connection.answer(request, { processId, sandboxType: 'none' });
+    const write = await connection.next('process/write');
+    expect(write.params).toMatchObject({ chunk: 'aGVsbG8=', eof: true });
+    connection.answer(write, { status: 'accepted' });
+    connection.exited(processId, 1);
+    connection.closedEvent(processId, 2);
+    expect((await running).exitCode).toBe(0);
+    await client.close();
+  });
+
+  it('may be more than the command reads', async () => {
+    const { client, connection } = await connectFake();
+    let stopped = false;
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      try {
+        for (;;) {
+          await Promise.resolve();
+          yield new Uint8Array(10);
+        }
+      } finally {
+        stopped = true;
+      }
+    }
+    const running = client.run(['head', '-c1'], { input: endless() });
+    const processId = await connection.start();
+    connection.answer(await connection.next('process/write'), { status: 'accepted' });
+    connection.answer(await connection.next('process/write'), { status: 'stdinClosed' });
+    connection.exited(processId, 1);
+    connection.closedEvent(processId, 2);
+    expect((await running).exitCode).toBe(0);
+    await settle();
+    expect(stopped).toBe(true);
+    await client.close();
+  });
+
+  it('that fails terminates the command', async () => {
+    const { client, connection } = await connectFake();
+    async function* broken(): AsyncGenerator<Uint8Array> {
+      await Promise.resolve();
+      yield new Uint8Array(1);
+      throw new Error('no more input');
+    }
+    const running = client.run(['cat'], { input: broken() });
+    running.catch(() => undefined);
+    await connection.start();
+    connection.answer(await connection.next('process/write'), { status: 'accepted' });
+    await connection.next('process/terminate');
+    await expect(running).rejects.toThrow('no more input');
+    await client.close();
+  });
+});
+
+describe('a run that takes too long', () => {
+  async function timeOut(): Promise<{
+    running: Promise<RunResult>;
+    processId: string;
+    clock: FakeClock;
+    connected: Awaited<ReturnType<typeof connectFake>>;
+  }> {
+    const clock = new FakeClock();
+    const connected = await connectFake({ internals: { clock } });
+    const running = connected.client.run(['sleep'], { timeoutMs: 1_000 });
+    const processId = await connected.connection.start();
+    await settle();
+    connected.connection.output(processId, 1, 'so far');
+    await settle();
+    clock.advance(1_000);
+    connected.connection.answer(await connected.connection.next('process/terminate'), { running: true });
+    return { running, processId, clock, connected };
+  }
+
+  it('is terminated, and the result says so', async () => {
+    const { running, processId, clock, connected } = await timeOut();
+    connected.connection.exited(processId, 2, 137);
+    connected.connection.closedEvent(processId, 3);
+    const result = await running;
+    expect(result).toMatchObject({ timedOut: true, exitCode: 137, closed: true });
+    expect(result.text()).toBe('so far');
+    await settle();
+    expect(clock.pending).toBe(0);
+    await connected.client.close();
+  });
+
+  it('is given up when something holds its streams open', async () => {
+    const { running, clock, connected } = await timeOut();
+    await settle();
+    clock.advance(5_000);
+    expect(await running).toMatchObject({ timedOut: true, exitCode: null, closed: false });
+    await connected.client.close();
+  });
+});
+
+describe('an aborted run', () => {
+  it('rejects at once and terminates the command', async () => {
+    const { client, connection } = await connectFake();
+    const abort = new AbortController();
+    const running = client.run(['sleep'], { signal: abort.signal });
+    running.catch(() => undefined);
+    const processId = await connection.start();
+    await settle();
+    abort.abort();
+    expect((await connection.next('process/terminate')).params).toEqual({ processId });
+    await expect(running).rejects.toMatchObject({ code: 'ABORTED' });
+    await client.close();
+  });
+});

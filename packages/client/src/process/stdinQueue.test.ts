@@ -1,0 +1,97 @@
+import { decodeBase64 } from '@exec-server/protocol';
+import { describe, expect, it } from 'vitest';
+import { connectFake, settle } from '../testSupport/connectFake.js';
+import type { FakeConnection, FakeRequest } from '../testSupport/fakeServer.js';
+import type { ProcessHandle } from './processHandle.js';
+import { PIECE_BYTES } from './stdinQueue.js';
+
+async function startPiped(): Promise<{
+  handle: ProcessHandle;
+  connection: FakeConnection;
+  close: () => Promise<void>;
+}> {
+  const { client, connection } = await connectFake();
+  const [handle] = await Promise.all([client.start({ argv: ['cat'], stdin: 'pipe' }), connection.start()]);
+  return { handle, connection, close: () => client.close() };
+}
+
+function bytesOf(request: FakeRequest): Uint8Array {
+  const decoded = decodeBase64(String(request.params['chunk']));
+  if (!decoded.ok) throw new Error(decoded.detail);
+  return decoded.bytes;
+}
+
+describe('writes', () => {
+  it('go out one at a time, in order, in pieces, each with a name of its own', async () => {
+    const { handle, connection, close } = await startPiped();
+    const big = new Uint8Array(PIECE_BYTES + 10).fill(7);
+    const writing = Promise.all([handle.write(big), handle.write('tail')]);
+    const sizes: number[] = [];
+    const names = new Set<unknown>();
+    for (let count = 1; count <= 3; count++) {
+      const request = await connection.next('process/write');
+      await settle();
+      expect(connection.count('process/write')).toBe(count);
+      sizes.push(bytesOf(request).byteLength);
+      names.add(request.params['writeId']);
+      connection.answer(request, { status: 'accepted' });
+    }
+    await writing;
+    expect(sizes).toEqual([PIECE_BYTES, 10, 4]);
+    expect(names.size).toBe(3);
+    await close();
+  });
+
+  it('go on when the next one is made the moment the last was accepted', async () => {
+    const { handle, connection, close } = await startPiped();
+    for (const text of ['a', 'b', 'c']) {
+      const writing = handle.write(text);
+      connection.answer(await connection.next('process/write'), { status: 'accepted' });
+      await writing;
+    }
+    await close();
+  });
+
+  it('of nothing are accepted without a message', async () => {
+    const { handle, connection, close } = await startPiped();
+    await handle.write('');
+    expect(connection.count('process/write')).toBe(0);
+    await close();
+  });
+
+  it('carry the end with their last piece', async () => {
+    const { handle, connection, close } = await startPiped();
+    const ending = handle.end(new Uint8Array(PIECE_BYTES + 1));
+    const first = await connection.next('process/write');
+    expect(first.params).not.toHaveProperty('eof');
+    connection.answer(first, { status: 'accepted' });
+    const last = await connection.next('process/write');
+    expect(last.params['eof']).toBe(true);
+    connection.answer(last, { status: 'accepted' });
+    await ending;
+    await expect(handle.write('more')).rejects.toMatchObject({ code: 'STDIN_CLOSED', data: { acceptedBytes: 0 } });
+    await close();
+  });
+
+  it('say how much was accepted when stdin turns out closed, and fail what was queued behind', async () => {
+    const { handle, connection, close } = await startPiped();
+    const first = handle.write(new Uint8Array(PIECE_BYTES * 2));
+    const second = handle.write('behind');
+    for (const pending of [first, second]) pending.catch(() => undefined);
+    connection.answer(await connection.next('process/write'), { status: 'accepted' });
+    connection.answer(await connection.next('process/write'), { status: 'stdinClosed' });
+    await expect(first).rejects.toMatchObject({ code: 'STDIN_CLOSED', data: { acceptedBytes: PIECE_BYTES } });
+    await expect(second).rejects.toMatchObject({ code: 'STDIN_CLOSED', data: { acceptedBytes: 0 } });
+    await settle();
+    expect(connection.count('process/write')).toBe(2);
+    await close();
+  });
+
+  it('to a process the server does not have fail', async () => {
+    const { handle, connection, close } = await startPiped();
+    const writing = handle.write('x');
+    connection.answer(await connection.next('process/write'), { status: 'unknownProcess' });
+    await expect(writing).rejects.toMatchObject({ code: 'SERVER_ERROR', data: { reason: 'unknownProcess' } });
+    await close();
+  });
+});

@@ -1,0 +1,272 @@
+/**
+ * The client's bookkeeping for one process: order, tail, consumers, acknowledgements and how it ended. Everything about a
+ * process that arrives, by push or by read, enters through `accept` and `acceptReply`.
+ */
+import { limits } from '@exec-server/protocol';
+import { ClientError } from '../errors.js';
+import type { ExitedEvent, ProcessEvent } from '../events.js';
+import type { ReadReply } from '../guards.js';
+import { AckLedger } from './ackLedger.js';
+import { EventTail, type Lookup } from './eventTail.js';
+import { Reorder } from './reorder.js';
+import { eventsOfReply } from './replyEvents.js';
+
+/** What a record asks of its surroundings. */
+export interface RecordHost {
+  /** Consumed bytes after which an acknowledgement is due. */
+  readonly ackEveryBytes: number;
+  /** Tells the server that everything up to `seq` was consumed. */
+  acknowledge(processId: string, seq: number): void;
+  /** Something is known to exist beyond a hole; `urgent` when it had to be dropped. */
+  holeSeen(record: ProcessRecord, urgent: boolean): void;
+  /** `closed` was released. */
+  closed(record: ProcessRecord): void;
+  /** Asks the server for what follows `afterSeq`. */
+  read(record: ProcessRecord, afterSeq: number): Promise<ReadReply>;
+}
+
+/** One consumer of a record's events. */
+export interface Consumer {
+  /** Last seq handed over. */
+  readonly cursor: number;
+  /** Something was released, or the record ended. */
+  wake(): void;
+}
+
+interface Waiter<T> {
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: ClientError) => void;
+}
+
+/**
+ * `starting`: no answer to the start yet; not read after a cut, the start is settled first.
+ * `live`: known to exist. `closed`: the last event was released. `failed`: nothing more comes.
+ */
+export type RecordPhase = 'starting' | 'live' | 'closed' | 'failed';
+
+export class ProcessRecord {
+  readonly processId: string;
+  readonly afterSeq: number;
+  readonly #host: RecordHost;
+  readonly #reorder: Reorder;
+  readonly #tail: EventTail;
+  readonly #ledger: AckLedger;
+  readonly #consumers = new Set<Consumer>();
+  readonly #exitWaiters: Waiter<ExitedEvent>[] = [];
+  readonly #closeWaiters: Waiter<void>[] = [];
+  #phase: RecordPhase = 'starting';
+  #pid: number | undefined;
+  #exit: ExitedEvent | undefined;
+  #failure: ClientError | undefined;
+
+  constructor(processId: string, host: RecordHost, afterSeq = 0) {
+    this.processId = processId;
+    this.afterSeq = afterSeq;
+    this.#host = host;
+    this.#reorder = new Reorder(afterSeq);
+    this.#tail = new EventTail(afterSeq, limits.CLIENT_TAIL_BYTES);
+    this.#ledger = new AckLedger(afterSeq, host.ackEveryBytes);
+  }
+
+  get phase(): RecordPhase {
+    return this.#phase;
+  }
+
+  get pid(): number | undefined {
+    return this.#pid;
+  }
+
+  /** Last seq that was released in order. */
+  get cursor(): number {
+    return this.#reorder.last;
+  }
+
+  get failure(): ClientError | undefined {
+    return this.#failure;
+  }
+
+  get exit(): ExitedEvent | undefined {
+    return this.#exit;
+  }
+
+  get hasHole(): boolean {
+    return this.#reorder.hasHole && (this.#phase === 'live' || this.#phase === 'starting');
+  }
+
+  /** The start is known to have taken place. */
+  started(pid: number | undefined): void {
+    this.#pid = pid;
+    if (this.#phase === 'starting') this.#phase = 'live';
+  }
+
+  accept(event: ProcessEvent): void {
+    if (this.#phase === 'closed' || this.#phase === 'failed') return;
+    const accepted = this.#reorder.accept(event);
+    switch (accepted.kind) {
+      case 'released':
+        this.#release(accepted.events);
+        break;
+      case 'held':
+        this.#host.holeSeen(this, false);
+        break;
+      case 'overflow':
+        this.#host.holeSeen(this, true);
+        break;
+      case 'duplicate':
+        break;
+      default:
+        accepted satisfies never;
+    }
+  }
+
+  /** Merges an answer about what follows the cursor or an earlier one; returns what is wrong with it, if anything. */
+  acceptReply(reply: ReadReply): ClientError | undefined {
+    if (this.#phase === 'closed' || this.#phase === 'failed') return undefined;
+    const { last: afterSeq, exitKnown } = this.#reorder;
+    const target = reply.nextSeq - 1;
+    if (reply.closed && target > afterSeq && this.#reorder.held(target)?.type === 'output') {
+      return this.#contradiction(`event ${target} is output and the close at once`);
+    }
+    const held = this.#reorder.heldSeqs();
+    const result = eventsOfReply(reply, {
+      afterSeq,
+      held,
+      exitKnown,
+      exitMayPrecede: this.afterSeq > 0,
+      ...this.#exitSeq(),
+    });
+    if (!result.ok) return this.#contradiction(result.detail);
+    for (const event of result.events) this.accept(event);
+    this.#notePast(reply);
+    return undefined;
+  }
+
+  /** A handle may begin behind the exit, and even behind the close. */
+  #notePast(reply: ReadReply): void {
+    const { exited, exitCode, exitedSeq, signal, closed, nextSeq } = reply;
+    if (
+      exited &&
+      exitCode !== null &&
+      this.#exit === undefined &&
+      exitedSeq !== undefined &&
+      exitedSeq <= this.afterSeq
+    ) {
+      this.#noteExit({ type: 'exited', seq: exitedSeq, exitCode, ...(signal === undefined ? {} : { signal }) });
+    }
+    if (closed && nextSeq - 1 <= this.afterSeq && this.#phase === 'live') {
+      this.#noteClosed();
+      this.#wakeConsumers();
+    }
+  }
+
+  /** Events after `cursor` that the tail no longer has, from the server. */
+  async readBack(cursor: number): Promise<readonly ProcessEvent[]> {
+    const reply = await this.#host.read(this, cursor);
+    const exitKnown = this.#exit !== undefined && this.#exit.seq <= cursor;
+    const result = eventsOfReply(reply, {
+      afterSeq: cursor,
+      held: [],
+      exitKnown,
+      exitMayPrecede: cursor > 0,
+      ...this.#exitSeq(),
+    });
+    if (!result.ok) throw this.#contradiction(result.detail);
+    return result.events;
+  }
+
+  lookup(cursor: number): Lookup {
+    return this.#tail.after(cursor);
+  }
+
+  /** From its first call on, a consumer that lags withholds acknowledgements. */
+  addConsumer(consumer: Consumer): void {
+    this.#consumers.add(consumer);
+  }
+
+  removeConsumer(consumer: Consumer): void {
+    if (this.#consumers.delete(consumer)) this.noteConsumed();
+  }
+
+  /** Acknowledges what every consumer has taken; with no consumer, everything that arrived. */
+  noteConsumed(): void {
+    let consumed = this.#tail.lastSeq;
+    for (const { cursor } of this.#consumers) consumed = Math.min(consumed, cursor);
+    const due = this.#ledger.consumed(consumed);
+    if (due !== undefined) this.#host.acknowledge(this.processId, due);
+  }
+
+  /** After a cut the server may have missed acknowledgements; without them it would wait for ever. */
+  repeatAck(): void {
+    this.#ledger.forgetSent();
+    const seq = this.#ledger.take();
+    if (seq !== undefined) this.#host.acknowledge(this.processId, seq);
+  }
+
+  /** Ends the record; what was released before is still delivered. Has no effect after `closed`. */
+  fail(error: ClientError): void {
+    if (this.#phase === 'closed' || this.#phase === 'failed') return;
+    this.#phase = 'failed';
+    this.#failure = error.with({ processId: this.processId, cursor: this.cursor });
+    for (const waiter of this.#exitWaiters.splice(0)) waiter.reject(this.#failure);
+    for (const waiter of this.#closeWaiters.splice(0)) waiter.reject(this.#failure);
+    this.#wakeConsumers();
+  }
+
+  waitExit(): Promise<ExitedEvent> {
+    if (this.#exit !== undefined) return Promise.resolve(this.#exit);
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    if (this.#phase === 'closed') return Promise.reject(this.#exitLost());
+    return new Promise((resolve, reject) => this.#exitWaiters.push({ resolve, reject }));
+  }
+
+  waitClosed(): Promise<void> {
+    if (this.#phase === 'closed') return Promise.resolve();
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    return new Promise((resolve, reject) => this.#closeWaiters.push({ resolve, reject }));
+  }
+
+  #exitSeq(): { exitSeq?: number } {
+    return this.#exit === undefined ? {} : { exitSeq: this.#exit.seq };
+  }
+
+  #release(events: readonly ProcessEvent[]): void {
+    for (const event of events) {
+      this.#tail.append(event);
+      this.#ledger.released(event);
+      if (event.type === 'exited') this.#noteExit(event);
+      if (event.type === 'closed') this.#noteClosed();
+    }
+    this.#wakeConsumers();
+    this.noteConsumed();
+  }
+
+  #noteExit(event: ExitedEvent): void {
+    this.#exit = event;
+    for (const waiter of this.#exitWaiters.splice(0)) waiter.resolve(event);
+  }
+
+  #noteClosed(): void {
+    this.#phase = 'closed';
+    for (const waiter of this.#closeWaiters.splice(0)) waiter.resolve();
+    // The handle began behind the exit, or the exit was in a gap: nobody will say the code any more.
+    for (const waiter of this.#exitWaiters.splice(0)) waiter.reject(this.#exitLost());
+    this.#host.closed(this);
+  }
+
+  #contradiction(detail: string): ClientError {
+    const message = `the server's events of process ${this.processId} contradict each other: ${detail}`;
+    return new ClientError('PROTOCOL_VIOLATION', message, { processId: this.processId, cursor: this.cursor });
+  }
+
+  #exitLost(): ClientError {
+    return new ClientError(
+      'OUTPUT_LOST',
+      `process ${this.processId} has ended; its exit event lies before the cursor this handle began at, so its exit code is not known here`,
+      { processId: this.processId, cursor: this.cursor },
+    );
+  }
+
+  #wakeConsumers(): void {
+    for (const consumer of this.#consumers) consumer.wake();
+  }
+}

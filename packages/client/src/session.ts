@@ -1,0 +1,186 @@
+/** The session behind a client: composes dialing, recovery, calls and records, and keeps what the server said first. */
+import { limits } from '@exec-server/protocol';
+import { type CallOptions, Calls } from './calls.js';
+import { type Clock, systemClock } from './clock.js';
+import { Connection } from './connection.js';
+import { ClientError } from './errors.js';
+import { initializeFailure, lossError } from './failures.js';
+import { goodbye } from './goodbye.js';
+import { type InitializeReply, type ReadReply, readReply } from './guards.js';
+import { type ClientState, type CommonOptions, policyOf, publicState } from './options.js';
+import { type DriverHost, RecoveryDriver } from './recovery/driver.js';
+import type { State } from './recovery/machine.js';
+import { CatchUp } from './registry/catchUp.js';
+import { ProcessRecord, type RecordHost } from './registry/processRecord.js';
+import { SessionRegistry } from './registry/sessionRegistry.js';
+import type { Carrier, Dialer } from './transport/dialer.js';
+
+export type StateListener = (state: ClientState, error?: ClientError) => void;
+
+/** What tests replace. */
+export interface ClientInternals {
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+export class Session {
+  readonly dialer: Dialer;
+  readonly clock: Clock;
+  readonly registry = new SessionRegistry();
+  readonly calls: Calls;
+  readonly #options: CommonOptions;
+  readonly #catchUp: CatchUp;
+  readonly #driver: RecoveryDriver<Connection>;
+  readonly #listeners = new Set<StateListener>();
+  /** First answer to `initialize`; every later one must name the same session and the same life of the server. */
+  #server: InitializeReply | undefined;
+  #lastCarrier: Carrier | undefined;
+  #shownState: ClientState = 'connecting';
+
+  constructor(dialer: Dialer, options: CommonOptions, { clock = systemClock, random = Math.random }: ClientInternals) {
+    this.dialer = dialer;
+    this.clock = clock;
+    this.#options = options;
+    if (options.onState !== undefined) this.#listeners.add(options.onState);
+    this.#driver = new RecoveryDriver(this.#driverHost(), policyOf(options, dialer), clock, random);
+    this.calls = new Calls(this.#driver, clock);
+    const read = (record: ProcessRecord, afterSeq: number): Promise<ReadReply> => this.read(record.processId, afterSeq);
+    this.#catchUp = new CatchUp(this.registry, { read, log: (text) => this.log(text) }, clock);
+  }
+
+  /** Resolves when the first connection is ready. */
+  async opened(): Promise<void> {
+    try {
+      await this.#driver.ready().connection;
+    } catch (error) {
+      await this.#lastCarrier?.gone;
+      throw error;
+    }
+  }
+
+  get server(): InitializeReply {
+    if (this.#server === undefined) throw new ClientError('CLOSED', 'the client has not connected yet');
+    return this.#server;
+  }
+
+  get state(): State {
+    return this.#driver.state;
+  }
+
+  /** The returned function ends the listening. */
+  onState(listener: StateListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** A record that is not registered yet. */
+  newRecord(processId: string, afterSeq = 0): ProcessRecord {
+    const credit = this.#server?.extended?.limits.creditBytesPerProcess ?? limits.CREDIT_BYTES_PER_PROCESS;
+    const host: RecordHost = {
+      ackEveryBytes: Math.min(limits.ACK_EVERY_BYTES, Math.floor(credit / 4)),
+      read: (record, after) => this.read(record.processId, after),
+      acknowledge: (id, seq) => this.#driver.connection?.acknowledge(id, seq),
+      holeSeen: (record, urgent) => this.#catchUp.holeSeen(record, urgent),
+      closed: (record) => this.registry.remove(record),
+    };
+    return new ProcessRecord(processId, host, afterSeq);
+  }
+
+  read(processId: string, afterSeq: number, options: CallOptions = {}): Promise<ReadReply> {
+    const params = { processId, afterSeq };
+    return this.calls.call({ method: 'process/read', params, guard: readReply, data: { processId } }, options);
+  }
+
+  /** The ready connection, once there is one. */
+  async ready(options: CallOptions): Promise<Connection> {
+    const bounds = this.calls.bounds('environment/info', options);
+    try {
+      return await this.calls.connection(bounds);
+    } finally {
+      bounds.dispose();
+    }
+  }
+
+  async end(how: 'close' | 'detach'): Promise<void> {
+    const { connection, state } = this.#driver;
+    const processIds = this.registry.records().map((record) => record.processId);
+    this.#driver.close();
+    if (connection !== undefined) {
+      const speaks = state.name === 'ready' && how === 'close' && !this.dialer.ownsServer;
+      await goodbye(connection, speaks ? processIds : undefined, this.clock);
+    }
+    await this.#lastCarrier?.gone;
+  }
+
+  log(text: string): void {
+    this.#options.onLog?.(text);
+  }
+
+  #driverHost(): DriverHost<Connection> {
+    return {
+      dial: (signal) => this.dialer.dial(signal),
+      open: (carrier, lost) => this.#open(carrier, lost),
+      initialize: (connection) => this.#initialize(connection),
+      judge: (error) => initializeFailure(error, this.#sessionToResume() !== undefined, this.dialer.label),
+      catchUp: (connection) => this.#catchUp.all(connection),
+      abort: (connection) => connection.abort(),
+      discard: ({ transport }) => transport.abort(),
+      failed: (error) => {
+        this.#catchUp.stop();
+        this.registry.failAll(error);
+      },
+      changed: (state) => this.#changed(state),
+      log: (text) => this.log(text),
+    };
+  }
+
+  #sessionToResume(): string | undefined {
+    return this.#server?.sessionId ?? this.#options.resumeSessionId;
+  }
+
+  #open(carrier: Carrier, lost: (error: ClientError, violation: boolean) => void): Connection {
+    this.#lastCarrier = carrier;
+    return new Connection(carrier, {
+      notice: (notice) => this.registry.route(notice),
+      lost: (reason) => {
+        const error = lossError(reason, this.dialer, this.#server !== undefined, carrier.report?.());
+        lost(error, reason.kind === 'violation');
+      },
+      log: (text) => this.log(text),
+    });
+  }
+
+  async #initialize(connection: Connection): Promise<void> {
+    const { clientName = 'exec-server-client', leaseMs } = this.#options;
+    const resumeSessionId = this.#sessionToResume();
+    const { label } = this.dialer;
+    const reply = await connection.initialize({
+      clientName,
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...(resumeSessionId === undefined ? {} : { resumeSessionId }),
+    });
+    if (resumeSessionId !== undefined && reply.sessionId !== resumeSessionId) {
+      const message = `${label} was asked to resume a session and answered with another one; the processes of the first are out of reach`;
+      throw new ClientError('PROTOCOL_VIOLATION', message);
+    }
+    if (this.#server !== undefined && this.#server.extended?.epoch !== reply.extended?.epoch) {
+      const message = `${label} was restarted; the processes of this session and their output are gone; make a new client`;
+      throw new ClientError('SERVER_GONE', message);
+    }
+    this.#server ??= reply;
+  }
+
+  #changed(state: State): void {
+    const shown = publicState(state);
+    if (shown === this.#shownState) return;
+    this.#shownState = shown;
+    const error = state.name === 'failed' ? state.error : undefined;
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(shown, error);
+      } catch (fault) {
+        this.log(`a state listener threw: ${String(fault)}`);
+      }
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { connect } from '../connect.js';
+import { extendedReply, readResult } from '../testSupport/fakeServer.js';
+
+const cleanUps: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()));
+});
+
+async function listen(server: Server): Promise<string> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => sockets.add(socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanUps.push(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const { port } = server.address() as AddressInfo;
+  return `ws://127.0.0.1:${port}`;
+}
+
+/** A server that shakes hands and answers nothing else. */
+async function serve(
+  onUpgrade: (request: IncomingMessage) => void = () => {},
+  autoPong = true,
+): Promise<{ url: string; sockets: WebSocket[]; seen: unknown[] }> {
+  const http = createServer();
+  const sockets: WebSocket[] = [];
+  const seen: unknown[] = [];
+  const server = new WebSocketServer({ server: http, autoPong });
+  server.on('connection', (socket, request) => {
+    onUpgrade(request);
+    sockets.push(socket);
+    socket.on('message', (data: Buffer) => {
+      const message = JSON.parse(data.toString('utf8')) as { id?: number; method: string };
+      seen.push(message.method);
+      const reply = { initialize: extendedReply('s1'), 'process/read': readResult(), 'session/close': {} }[
+        message.method
+      ];
+      if (message.id !== undefined && reply !== undefined)
+        socket.send(JSON.stringify({ id: message.id, result: reply }));
+    });
+  });
+  return { url: await listen(http), sockets, seen };
+}
+
+function refuseWith(status: number, body: string): Promise<string> {
+  const http = createServer();
+  http.on('upgrade', (_request, socket) => {
+    socket.end(
+      `HTTP/1.1 ${status} Refused\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    );
+  });
+  return listen(http);
+}
+
+describe('a WebSocket server', () => {
+  it('is given the token, and no origin, compression or subprotocol', async () => {
+    let headers: IncomingMessage['headers'] = {};
+    const { url } = await serve((request) => (headers = request.headers));
+    const client = await connect({ url, token: 'secret' });
+    expect(headers.authorization).toBe('Bearer secret');
+    for (const header of ['origin', 'sec-websocket-extensions', 'sec-websocket-protocol'])
+      expect(headers).not.toHaveProperty(header);
+    await client.close();
+  });
+
+  it('is dialed again after a cut, with a new token', async () => {
+    const tokens: string[] = [];
+    const { url, sockets } = await serve((request) => tokens.push(request.headers.authorization ?? ''));
+    let asked = 0;
+    const client = await connect({ url, token: () => `t${(asked += 1)}` });
+    const ready = new Promise<void>((resolve) => {
+      client.onState((state) => {
+        if (state === 'ready') resolve();
+      });
+    });
+    sockets[0]?.terminate();
+    await ready;
+    expect(tokens).toEqual(['Bearer t1', 'Bearer t2']);
+    await client.close();
+  });
+
+  it('is taken for dead when it answers no ping, and dialed again', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    cleanUps.push(() => Promise.resolve(void vi.useRealTimers()));
+    const { url } = await serve(() => {}, false);
+    const client = await connect({ url });
+    const states: string[] = [];
+    const ready = new Promise<void>((resolve) => {
+      client.onState((state) => {
+        states.push(state);
+        if (state === 'ready') resolve();
+      });
+    });
+    vi.advanceTimersByTime(40_000);
+    await ready;
+    expect(states).toEqual(['recovering', 'ready']);
+    await client.close();
+  });
+
+  it('is told of the end of the session before the close', async () => {
+    const { url, seen, sockets } = await serve();
+    const client = await connect({ url });
+    const code = new Promise((resolve) => sockets[0]?.once('close', resolve));
+    await client.close();
+    expect(await code).toBe(1000);
+    expect(seen).toEqual(['initialize', 'initialized', 'session/close']);
+  });
+});
+
+describe('a refused upgrade', () => {
+  it.each([401, 403, 404, 302, 200])('with status %i is final and carries the start of the body', async (status) => {
+    const url = await refuseWith(status, `no entry ${'x'.repeat(3_000)}`);
+    const connecting = connect({ url });
+    await expect(connecting).rejects.toMatchObject({ code: 'REFUSED', data: { status, url: `${url}/` } });
+    await expect(connecting).rejects.toMatchObject({
+      data: { body: expect.stringMatching(/^no entry x{1000,1020}$/) as unknown },
+    });
+  });
+
+  it.each([408, 429, 500, 503])('with status %i passes', async (status) => {
+    const connecting = connect({ url: await refuseWith(status, 'later') });
+    await expect(connecting).rejects.toMatchObject({
+      code: 'CONNECT_FAILED',
+      data: { status, body: 'later', retryable: true },
+    });
+  });
+
+  it('with 401 asks once for another token', async () => {
+    const tokens: unknown[] = [];
+    const url = await refuseWith(401, 'expired');
+    const contexts: boolean[] = [];
+    const token = ({ refused }: { refused: boolean }): string => {
+      contexts.push(refused);
+      tokens.push(refused);
+      return 'old';
+    };
+    await expect(connect({ url, token })).rejects.toMatchObject({ code: 'REFUSED', data: { status: 401 } });
+    expect(contexts).toEqual([false, true]);
+  });
+
+  it('does not show the query, which may hold secrets', async () => {
+    const url = await refuseWith(404, '');
+    const connecting = connect({ url: `${url}/path?token=hidden` });
+    await expect(connecting).rejects.toMatchObject({
+      message: expect.not.stringContaining('hidden') as unknown,
+      data: { url: `${url}/path` },
+    });
+  });
+});
+
+describe('something that is no WebSocket server', () => {
+  it.each(['no url', 'ftp://127.0.0.1', ''])('has no address to connect to: %j', async (url) => {
+    await expect(connect({ url })).rejects.toMatchObject({ code: 'REFUSED' });
+  });
+
+  it('is final when it answers in another protocol', async () => {
+    const tcp = createTcpServer((socket) => socket.end('220 mail.example ESMTP\r\n'));
+    await expect(connect({ url: await listen(tcp) })).rejects.toMatchObject({ code: 'REFUSED' });
+  });
+
+  it('is final when it is a web server', async () => {
+    const answer: RequestListener = (_request, response) => response.end('<html>hello</html>');
+    await expect(connect({ url: await listen(createServer(answer)) })).rejects.toMatchObject({
+      code: 'REFUSED',
+      data: { status: 200, body: '<html>hello</html>' },
+    });
+  });
+
+  it('is not there: refused connections pass', async () => {
+    const url = await listen(createServer());
+    await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()));
+    await expect(connect({ url })).rejects.toMatchObject({ code: 'CONNECT_FAILED', data: { retryable: true } });
+  });
+
+  it('does not answer: the attempt ends in time, and names the URL', async () => {
+    const url = await listen(createTcpServer(() => {}));
+    await expect(connect({ url, connectTimeoutMs: 50 })).rejects.toMatchObject({
+      code: 'CONNECT_FAILED',
+      message: expect.stringMatching(new RegExp(`${url}.*50 ms`)) as unknown,
+    });
+  });
+});

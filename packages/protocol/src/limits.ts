@@ -1,0 +1,97 @@
+/** Default limits. Names end in their unit. Pure. */
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/** Largest single WebSocket frame a peer may send us; the reference refuses one byte more (REFERENCE 1.8). */
+export const MAX_FRAME_BYTES = 16 * MIB;
+/** Largest message, whether one line or many WebSocket fragments (REFERENCE 1.8, 1.9). */
+export const MAX_MESSAGE_BYTES = 64 * MIB;
+/** JSON values in one message (REFERENCE 1.8). */
+export const MAX_JSON_VALUES = 262_144;
+/** Nesting levels in one message (REFERENCE 1.8). */
+export const MAX_JSON_DEPTH = 127;
+/** Largest reply we send; a foreign client takes frames of 16 MiB, so a reply stays well below. */
+export const MAX_REPLY_BYTES = 12 * MIB;
+/** Most output bytes in one `process/read` reply: base64 grows them by a third, which keeps the reply under MAX_REPLY_BYTES. */
+export const MAX_READ_BYTES = 8 * MIB;
+/** Most chunks in one `process/read` reply: five JSON values a chunk must fit MAX_JSON_VALUES. */
+export const MAX_READ_CHUNKS = 50_000;
+
+/** Output kept in memory for one process after it was delivered, and while nobody is attached. */
+export const RETAINED_BYTES_PER_PROCESS = 4 * MIB;
+/** Output chunks kept for one process; a flood of tiny writes must not cost more bookkeeping than bytes. */
+export const RETAINED_CHUNKS_PER_PROCESS = 50_000;
+/** Undelivered output at which an attached process's streams are paused; half of the window, so nothing undelivered is evicted. */
+export const PAUSE_PROCESS_BYTES = 2 * MIB;
+/** Undelivered output at which paused streams go on. */
+export const RESUME_PROCESS_BYTES = 1 * MIB;
+/** Output sent to a client with flow control and not yet acknowledged, per process. */
+export const CREDIT_BYTES_PER_PROCESS = 1 * MIB;
+/** A client with flow control acknowledges at the latest after this many bytes; a quarter of the credit keeps the pipe full. */
+export const ACK_EVERY_BYTES = 256 * KIB;
+/** Bytes handed to a transport and not yet taken by the kernel at which pumps stop; replies never wait behind more than this. */
+export const OUTBOX_HIGH_WATER_BYTES = 256 * KIB;
+/** Replies waiting in a transport at which no further request of that connection is read. */
+export const REPLY_HIGH_WATER_BYTES = 4 * MIB;
+
+/** Bytes accepted for one process's stdin and not yet taken by its pipe; a write beyond it waits before it is accepted. */
+export const STDIN_QUEUE_BYTES = 1 * MIB;
+/** Writes of one process that wait for room in its stdin queue. */
+export const STDIN_WAITING_WRITES = 128;
+/** Write ids remembered per process (REFERENCE 9). */
+export const REMEMBERED_WRITE_IDS = 4096;
+/** Longest write id; the reference has no limit and keeps 4096 of any length. */
+export const MAX_WRITE_ID_BYTES = 4 * KIB;
+/** Longest process id. */
+export const MAX_PROCESS_ID_BYTES = 64 * KIB;
+
+/** Requests of one connection that are unanswered at a time, parked ones included; one more is refused. */
+export const PENDING_REQUESTS_PER_CONNECTION = 8192;
+/** Requests of one connection that run at a time; parked ones do not count. */
+export const CONCURRENT_REQUESTS = 64;
+/** Children being started at a time, over all sessions. */
+export const CONCURRENT_STARTS = 8;
+export const MAX_CONNECTIONS = 1024;
+export const MAX_SESSIONS = 1024;
+/** Processes of one session that run or are retained. */
+export const MAX_PROCESSES_PER_SESSION = 16_384;
+/** Exited processes kept per session; the oldest go first. */
+export const EXITED_PROCESSES_PER_SESSION = 1024;
+/** Output bytes kept for exited processes of one session; the oldest processes go first. */
+export const EXITED_BYTES_PER_SESSION = 64 * MIB;
+/** Ids of expired processes remembered per session, so that reading one says expired and not unknown. */
+export const TOMBSTONES_PER_SESSION = 4096;
+/** Ids of expired sessions remembered by a server. */
+export const EXPIRED_SESSIONS_REMEMBERED = 4096;
+
+/** How long a detached session lives (REFERENCE 2.4). */
+export const SESSION_LEASE_MS = 80_000;
+/** Longest lease a client may ask for. */
+export const MAX_SESSION_LEASE_MS = 24 * 60 * 60 * 1000;
+/** How long an exited process stays readable after its close (REFERENCE 3.9). */
+export const EXITED_RETENTION_MS = 80_000;
+/** How long pushes of a process wait for its first read after a resume. */
+export const FIRST_READ_WAIT_MS = 30_000;
+/** WebSocket ping interval of the server. */
+export const PING_INTERVAL_MS = 10_000;
+/** Longest delay a timer of the host holds: 2^31 - 1 ms; durations are clamped to it. */
+export const MAX_TIMER_MS = 2_147_483_647;
+/** How long a connection attempt may take. */
+export const CONNECT_TIMEOUT_MS = 10_000;
+/** How long the answer to `initialize` may take. */
+export const INITIALIZE_TIMEOUT_MS = 10_000;
+/** How long a client goes on trying after a cut; shorter than SESSION_LEASE_MS because the two clocks start apart (REFERENCE 11.3). */
+export const RECOVERY_MS = 45_000;
+
+/** Events a client holds behind a hole, per process (REFERENCE 11.5). */
+export const REORDER_EVENTS = 4096;
+/** Bytes a client holds behind a hole, per process. */
+export const REORDER_BYTES = 4 * MIB;
+/** Output bytes a client keeps for a process nobody iterates yet, for a late subscriber. */
+export const CLIENT_TAIL_BYTES = 1 * MIB;
+
+/** A duration in milliseconds as a timer can hold it. */
+export function clampTimerMs(ms: number): number {
+  return Math.min(Math.max(Math.trunc(ms), 0), MAX_TIMER_MS);
+}

@@ -1,0 +1,73 @@
+/** Shapes of `initialize`, `initialized`, `session/close` and the environment methods. */
+import { z } from 'zod';
+import { flag, u64 } from './scalars.js';
+
+/** What a side can do beyond the base protocol; absent members mean false. */
+export const Extensions = z.object({
+  /** Client: sends `process/ack`, takes `process/gap`. Server: takes `process/ack`. */
+  flowControl: flag.optional(),
+});
+
+export const InitializeParams = z.object({
+  /** Free text for logs. */
+  clientName: z.string(),
+  /** The session to attach to; absent or null for a new one. */
+  resumeSessionId: z.string().nullish(),
+  clientVersion: z.string().nullish(),
+  /** Integer from 1; absent for a client of the base protocol. */
+  protocolVersion: u64.nullish(),
+  extensions: Extensions.nullish(),
+  /** How long the session shall live while detached, in ms; the server caps it. */
+  leaseMs: u64.nullish(),
+});
+
+export const ShellInfo = z.object({ name: z.string(), path: z.string() });
+
+/** Every capability of the base protocol, false where this server has none. */
+export const Capabilities = z.record(z.string(), z.boolean());
+
+export const EnvironmentInfo = z.object({
+  shell: ShellInfo,
+  executorVersion: z.string(),
+  /** Stable for a host. */
+  providerId: z.string(),
+  cwd: z.string(),
+  userHomeDir: z.string(),
+  platformOs: z.string(),
+  prependPathDirs: z.array(z.string()),
+  temporaryDirectories: z.array(z.string()),
+  tempDir: z.string(),
+  capabilities: Capabilities,
+});
+
+/** Limits a client can plan with; sizes in bytes. */
+export const ServerLimits = z.object({
+  maxMessageBytes: u64,
+  maxFrameBytes: u64,
+  maxReadBytes: u64,
+  retainedBytesPerProcess: u64,
+  creditBytesPerProcess: u64,
+  stdinQueueBytes: u64,
+  pendingRequests: u64,
+});
+
+export const InitializeResult = z.object({
+  sessionId: z.string(),
+  environmentInfo: EnvironmentInfo,
+  serverInfo: z.object({ name: z.string(), version: z.string() }),
+  protocolVersion: u64,
+  extensions: Extensions,
+  /** One life of the server; a cursor of another epoch means nothing here. */
+  epoch: z.string(),
+  limits: ServerLimits,
+  /** Whether `resumeSessionId` was taken up. */
+  resumed: z.boolean(),
+  /** How long this session lives while detached. */
+  leaseMs: u64,
+});
+
+export const EnvironmentStatusResult = z.object({ status: z.literal('ready') });
+export const SessionCloseParams = z.object({}).nullish();
+export const SessionCloseResult = z.object({});
+/** Methods without parameters take absent, null or an empty object. */
+export const NoParams = z.strictObject({}).nullish();

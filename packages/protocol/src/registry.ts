@@ -1,0 +1,71 @@
+/** Method table both sides read: direction, family and what a client does with a call that a cut left unanswered. Pure. */
+
+/**
+ * What happens to a call whose connection was lost before the answer.
+ * - `repeat`: sent again after the resume; asking twice changes nothing.
+ * - `continue`: sent again with the same `writeId` or `offset`; the server takes it once.
+ * - `settle`: the client asks the server what became of it (a start is looked up by its id).
+ * - `unknown`: rejected with OUTCOME_UNKNOWN, since nothing identifies the effect.
+ * - `never`: belongs to one connection.
+ */
+export type ReplayPolicy = 'repeat' | 'continue' | 'settle' | 'unknown' | 'never';
+
+/** Words of the gate errors: `client must call initialize before using <family> methods`. */
+export type Family = 'exec' | 'filesystem' | 'http' | 'environment info' | 'environment status' | 'session';
+
+export interface RequestEntry {
+  readonly family: Family;
+  readonly replay: ReplayPolicy;
+  /** Passes requests that wait: it must work when everything else is stuck. */
+  readonly urgent: boolean;
+  /** Absent in the base protocol; sent only to a server that announced our extensions. */
+  readonly extension: boolean;
+}
+
+const base = (family: Family, replay: ReplayPolicy, urgent = false): RequestEntry => ({
+  family,
+  replay,
+  urgent,
+  extension: false,
+});
+const ours = (family: Family, replay: ReplayPolicy, urgent = false): RequestEntry => ({
+  family,
+  replay,
+  urgent,
+  extension: true,
+});
+
+/** Requests from client to server. */
+export const requests = {
+  initialize: base('session', 'never'),
+  'environment/info': base('environment info', 'repeat'),
+  'environment/status': base('environment status', 'repeat', true),
+  'process/start': base('exec', 'settle'),
+  'process/read': base('exec', 'repeat'),
+  'process/write': base('exec', 'continue'),
+  'process/signal': base('exec', 'unknown', true),
+  'process/terminate': base('exec', 'repeat', true),
+  'session/close': ours('session', 'repeat', true),
+} as const satisfies Record<string, RequestEntry>;
+
+/** Notifications from client to server. */
+export const clientNotifications = {
+  initialized: { extension: false },
+  'process/ack': { extension: true },
+} as const;
+
+/** Notifications from server to client. */
+export const serverNotifications = {
+  'process/output': { extension: false },
+  'process/exited': { extension: false },
+  'process/closed': { extension: false },
+  'process/gap': { extension: true },
+} as const;
+
+export type RequestMethod = keyof typeof requests;
+export type ClientNotificationMethod = keyof typeof clientNotifications;
+export type ServerNotificationMethod = keyof typeof serverNotifications;
+
+export function isRequestMethod(method: string): method is RequestMethod {
+  return Object.hasOwn(requests, method);
+}

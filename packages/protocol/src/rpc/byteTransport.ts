@@ -1,0 +1,160 @@
+/** Any byte duplex → Transport: one message a line. */
+import { decodeUtf8, LineDecoder } from '../framing.js';
+import type { CloseReason, Transport, TransportListener } from './transport.js';
+
+/** The readable half, in the shape of a Node stream. */
+export interface ByteSource {
+  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
+  on(event: 'end' | 'close', listener: () => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  pause(): unknown;
+  resume(): unknown;
+  destroy(): unknown;
+}
+
+/** The writable half, in the shape of a Node stream. */
+export interface ByteSink {
+  readonly writableLength: number;
+  write(chunk: string | Uint8Array, done: (error?: Error | null) => void): unknown;
+  cork(): void;
+  uncork(): void;
+  end(done: () => void): unknown;
+  destroy(): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'close', listener: () => void): unknown;
+}
+
+export interface ByteTransportOptions {
+  readonly label: string;
+  /** Longest line; a longer one ends the transport. */
+  readonly maxMessageBytes?: number;
+}
+
+const LF = new Uint8Array([0x0a]);
+
+export function byteTransport(source: ByteSource, sink: ByteSink, options: ByteTransportOptions): Transport {
+  return new ByteTransport(source, sink, options);
+}
+
+class ByteTransport implements Transport {
+  readonly label: string;
+  readonly #source: ByteSource;
+  readonly #sink: ByteSink;
+  readonly #decoder: LineDecoder;
+  #listener: TransportListener | undefined;
+  #corked = false;
+  #closing = false;
+  #closed = false;
+  #paused = false;
+  /** Lines that were decoded while paused. */
+  #held: string[] = [];
+  #inputEnded = false;
+
+  constructor(source: ByteSource, sink: ByteSink, options: ByteTransportOptions) {
+    this.label = options.label;
+    this.#source = source;
+    this.#sink = sink;
+    this.#decoder = new LineDecoder(options.maxMessageBytes);
+  }
+
+  get queuedBytes(): number {
+    return this.#sink.writableLength;
+  }
+
+  start(listener: TransportListener): void {
+    this.#listener = listener;
+    this.#sink.on('error', (error) => this.#finish({ kind: 'cut', detail: error.message }));
+    this.#sink.on('close', () => this.#finish({ kind: 'cut', detail: 'the output was closed' }));
+    this.#source.on('error', (error) => this.#finish({ kind: 'cut', detail: error.message }));
+    this.#source.on('end', () => {
+      this.#lines(this.#decoder.end());
+      this.#inputEnded = true;
+      this.#tellEnd();
+    });
+    this.#source.on('close', () => {
+      if (!this.#inputEnded) this.#finish({ kind: 'cut', detail: 'the input was closed' });
+    });
+    this.#source.on('data', (chunk) => this.#lines(this.#decoder.push(chunk)));
+  }
+
+  send(message: string | Uint8Array): void {
+    if (this.#closed || this.#closing) return;
+    if (!this.#corked) {
+      this.#corked = true;
+      this.#sink.cork();
+      queueMicrotask(() => {
+        this.#corked = false;
+        this.#sink.uncork();
+      });
+    }
+    // An error arrives at the sink's listener as well, which ends the transport.
+    const done = (error?: Error | null): void => {
+      if (error === undefined || error === null) this.#listener?.drained();
+    };
+    if (typeof message === 'string') {
+      this.#sink.write(`${message}\n`, done);
+    } else {
+      this.#sink.write(message, () => {});
+      this.#sink.write(LF, done);
+    }
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#source.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    const held = this.#held;
+    this.#held = [];
+    for (const [index, line] of held.entries()) {
+      if (this.#paused) {
+        this.#held.push(...held.slice(index));
+        return;
+      }
+      this.#listener?.message(line);
+    }
+    if (this.#inputEnded) this.#tellEnd();
+    else this.#source.resume();
+  }
+
+  close(reason: CloseReason = { kind: 'closed', detail: 'closed here' }): void {
+    if (this.#closing || this.#closed) return;
+    this.#closing = true;
+    this.#sink.end(() => this.#finish(reason));
+  }
+
+  abort(reason: CloseReason = { kind: 'closed', detail: 'aborted here' }): void {
+    this.#finish(reason);
+  }
+
+  #lines(results: ReturnType<LineDecoder['push']>): void {
+    for (const result of results) {
+      if (this.#closed) return;
+      if (result.kind === 'tooLong') {
+        this.#finish({ kind: 'violation', detail: `a line is longer than ${result.limitBytes} bytes` });
+        return;
+      }
+      const text = decodeUtf8(result.line);
+      if (text === undefined) {
+        this.#finish({ kind: 'violation', detail: 'a line is not UTF-8' });
+        return;
+      }
+      if (this.#paused) this.#held.push(text);
+      else this.#listener?.message(text);
+    }
+  }
+
+  #tellEnd(): void {
+    if (!this.#paused && !this.#closed) this.#listener?.ended();
+  }
+
+  #finish(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#source.destroy();
+    this.#sink.destroy();
+    this.#listener?.closed(reason);
+  }
+}

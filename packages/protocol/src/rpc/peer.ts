@@ -1,0 +1,360 @@
+/**
+ * vscode-jsonrpc over a Transport. Owns the mapping between wire ids and the ids the library sees, the raw rules of the
+ * envelope, and what is pending when the transport closes.
+ */
+import {
+  AbstractMessageReader,
+  AbstractMessageWriter,
+  createMessageConnection,
+  type DataCallback,
+  type Disposable,
+  type Logger,
+  Message,
+  type MessageConnection,
+  ResponseError,
+  type ResponseMessage,
+} from '#jsonrpc';
+import { decodeEnvelope, type Envelope, encodeRequestId } from '../envelope.js';
+import { ErrorCode, WireError } from '../errors.js';
+import type { RequestId } from '../ids.js';
+import { MAX_REPLY_BYTES } from '../limits.js';
+import type { CloseReason, Transport } from './transport.js';
+
+export interface PeerHandlers {
+  /** A request; a WireError thrown or rejected goes to the other side as it is, anything else as `internalError`. */
+  request(method: string, params: unknown): unknown;
+  notification(method: string, params: unknown): void;
+  /** A message that is not JSON-RPC; `detail` is the parser's text. */
+  malformed(detail: string): void;
+  /** An answer to a request that was never sent. */
+  strayAnswer(): void;
+  /** A request handler failed with something that is no WireError. */
+  fault(method: string, error: unknown): void;
+  /** The other side sends nothing more and still takes answers; whoever owns the peer closes it. */
+  ended(): void;
+  /** Called once, after everything that was read before the close was handed over. Pending requests are rejected after it. */
+  closed(reason: CloseReason): void;
+}
+
+export interface PeerOptions {
+  /**
+   * Hands notifications over as they are read, ahead of answers that wait in the library's queue. For a side whose
+   * notifications carry their own order; the library's queue costs one turn of the event loop a message.
+   */
+  readonly directNotifications?: boolean;
+}
+
+/** An error answer of the other side. */
+export class RemoteError extends Error {
+  override readonly name = 'RemoteError';
+  readonly code: number;
+  readonly data: unknown;
+  constructor(code: number, message: string, data: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** The transport closed before the answer came. */
+export class TransportClosedError extends Error {
+  override readonly name = 'TransportClosedError';
+  readonly reason: CloseReason;
+  constructor(reason: CloseReason) {
+    super(`the connection was lost before the answer came: ${reason.detail}`);
+    this.reason = reason;
+  }
+}
+
+/** Requests of ours carry ids from 1; the library counts from 0. */
+const ID_OFFSET = 1;
+/** Messages waiting in the library's queue, which hands over one a turn, at which reading stops, and goes on. */
+const QUEUE_HIGH_WATER = 2048;
+const QUEUE_LOW_WATER = 512;
+
+const isRequestEnvelope = (envelope: Envelope): envelope is Extract<Envelope, { kind: 'request' }> =>
+  envelope.kind === 'request';
+
+class EnvelopeReader extends AbstractMessageReader {
+  #deliver: DataCallback | undefined;
+
+  listen(callback: DataCallback): Disposable {
+    this.#deliver = callback;
+    return { dispose: () => (this.#deliver = undefined) };
+  }
+
+  deliver(message: Message): void {
+    this.#deliver?.(message);
+  }
+}
+
+class EnvelopeWriter extends AbstractMessageWriter {
+  readonly #write: (message: Message) => void;
+
+  constructor(write: (message: Message) => void) {
+    super();
+    this.#write = write;
+  }
+
+  write(message: Message): Promise<void> {
+    this.#write(message);
+    return Promise.resolve();
+  }
+
+  end(): void {}
+}
+
+export class Peer {
+  readonly transport: Transport;
+  readonly #handlers: PeerHandlers;
+  readonly #options: PeerOptions;
+  readonly #connection: MessageConnection;
+  readonly #reader = new EnvelopeReader();
+  /** Library id of an inbound request → its id on the wire. The library would confuse two requests that share an id. */
+  readonly #inbound = new Map<number, RequestId>();
+  readonly #afterReply = new WeakMap<object, () => void>();
+  #whenAnswered: (() => void)[] = [];
+  #nextInboundId = 1;
+  #sentRequests = 0;
+  /** Messages given to the library's queue and not handled yet. */
+  #queued = 0;
+  #closeReason: CloseReason | undefined;
+  #inputEnded = false;
+  #finished = false;
+  readonly #holds = new Set<string>();
+
+  constructor(transport: Transport, handlers: PeerHandlers, options: PeerOptions = {}) {
+    this.transport = transport;
+    this.#handlers = handlers;
+    this.#options = options;
+    const complain = (text: string): void => handlers.fault('', new Error(text));
+    const logger: Logger = { error: complain, warn: complain, info: () => {}, log: () => {} };
+    const writer = new EnvelopeWriter((message) => this.#write(message));
+    this.#connection = createMessageConnection(this.#reader, writer, logger, {
+      messageStrategy: {
+        handleMessage: async (message, next) => {
+          // The library handles one message a turn; the close is told only when the last one was handed over.
+          this.#queued -= 1;
+          if (this.#queued <= QUEUE_LOW_WATER) this.releaseReading('queue');
+          const handled = next(message);
+          this.#finishIfDrained();
+          await handled;
+        },
+      },
+    });
+    this.#connection.onRequest((method, params) => this.#handle(method, params));
+    this.#connection.onNotification((method, params) => handlers.notification(method, params));
+    this.#connection.listen();
+  }
+
+  /** Begins reading. */
+  start(): void {
+    this.transport.start({
+      message: (text) => this.#receive(text),
+      drained: () => this.drained?.(),
+      ended: () => {
+        this.#inputEnded = true;
+        this.#finishIfDrained();
+      },
+      closed: (reason) => {
+        this.#closeReason = reason;
+        this.#finishIfDrained();
+      },
+    });
+  }
+
+  /** Set by whoever queues bulk output on this transport. */
+  drained: (() => void) | undefined;
+
+  /** Stops reading until every reason for it is released. */
+  holdReading(reason: string): void {
+    if (this.#holds.size === 0) this.transport.pause();
+    this.#holds.add(reason);
+  }
+
+  releaseReading(reason: string): void {
+    if (this.#holds.delete(reason) && this.#holds.size === 0) this.transport.resume();
+  }
+
+  /** Requests that were read and not answered yet. */
+  get unanswered(): number {
+    return this.#inbound.size;
+  }
+
+  /** Settles when every request that was read is answered, or the transport has closed. */
+  answered(): Promise<void> {
+    if (this.#inbound.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#whenAnswered.push(resolve));
+  }
+
+  get closed(): boolean {
+    return this.#closeReason !== undefined;
+  }
+
+  /** Sends a request. Rejects with RemoteError, or TransportClosedError when the answer cannot come any more. */
+  async request(method: string, params: unknown): Promise<unknown> {
+    if (this.#closeReason !== undefined) throw new TransportClosedError(this.#closeReason);
+    try {
+      // The library would make a positional list of null.
+      return params === undefined || params === null
+        ? await this.#connection.sendRequest(method)
+        : await this.#connection.sendRequest(method, params);
+    } catch (error) {
+      if (this.#closeReason !== undefined && this.#finished) throw new TransportClosedError(this.#closeReason);
+      if (error instanceof ResponseError) throw new RemoteError(error.code, error.message, error.data);
+      throw error;
+    }
+  }
+
+  notify(method: string, params: unknown): void {
+    this.transport.send(JSON.stringify({ method, params }));
+  }
+
+  /** Sends one message that was encoded by the caller; for the path where copies count. */
+  sendEncoded(message: string | Uint8Array): void {
+    this.transport.send(message);
+  }
+
+  /** Sends an error answer that belongs to no request, with id -1 as the base protocol has it. */
+  answerMalformed(message: string, data: unknown): void {
+    this.transport.send(JSON.stringify({ error: { code: ErrorCode.invalidRequest, message, data }, id: -1 }));
+  }
+
+  /** Runs `action` right after the answer with this result object was handed to the transport. */
+  afterReply(result: object, action: () => void): void {
+    this.#afterReply.set(result, action);
+  }
+
+  close(reason?: CloseReason): void {
+    this.transport.close(reason);
+  }
+
+  abort(reason?: CloseReason): void {
+    this.transport.abort(reason);
+  }
+
+  #receive(text: string): void {
+    const envelope = decodeEnvelope(text);
+    switch (envelope.kind) {
+      case 'malformed':
+        this.#handlers.malformed(envelope.detail);
+        return;
+      case 'notification':
+        if (this.#options.directNotifications === true) {
+          this.#handlers.notification(envelope.method, envelope.params);
+          return;
+        }
+        // The library would act on `$/` notifications by itself; here they are notifications like any other.
+        if (envelope.method.startsWith('$/')) {
+          this.#handlers.notification(envelope.method, envelope.params);
+          return;
+        }
+        break;
+      case 'result':
+      case 'error':
+        if (
+          typeof envelope.id !== 'number' ||
+          envelope.id < ID_OFFSET ||
+          envelope.id >= this.#sentRequests + ID_OFFSET
+        ) {
+          this.#handlers.strayAnswer();
+          return;
+        }
+        break;
+      case 'request':
+        break;
+      default:
+        envelope satisfies never;
+    }
+    this.#queued += 1;
+    if (this.#queued >= QUEUE_HIGH_WATER) this.holdReading('queue');
+    this.#reader.deliver(this.#toLibrary(envelope));
+  }
+
+  #toLibrary(envelope: Exclude<Envelope, { kind: 'malformed' }>): Message {
+    if (isRequestEnvelope(envelope)) {
+      const id = this.#nextInboundId++;
+      this.#inbound.set(id, envelope.id);
+      return { jsonrpc: '2.0', id, method: envelope.method, params: envelope.params } as Message;
+    }
+    if (envelope.kind === 'notification') {
+      return { jsonrpc: '2.0', method: envelope.method, params: envelope.params } as Message;
+    }
+    const id = Number(envelope.id) - ID_OFFSET;
+    return envelope.kind === 'result'
+      ? ({ jsonrpc: '2.0', id, result: envelope.result ?? null } as Message)
+      : ({ jsonrpc: '2.0', id, error: envelope.error } as Message);
+  }
+
+  async #handle(method: string, params: unknown): Promise<unknown> {
+    try {
+      return await this.#handlers.request(method, params);
+    } catch (error) {
+      if (error instanceof WireError) return new ResponseError(error.code, error.message, error.data);
+      this.#handlers.fault(method, error);
+      return new ResponseError(ErrorCode.internal, `${method} failed by a fault of the server`, {
+        reason: 'internalError',
+      });
+    }
+  }
+
+  #write(message: Message): void {
+    if (Message.isRequest(message)) {
+      this.#sentRequests += 1;
+      const { method, params } = message;
+      this.transport.send(JSON.stringify({ id: Number(message.id) + ID_OFFSET, method, params }));
+      return;
+    }
+    if (!Message.isResponse(message)) return;
+    const wireId = this.#inbound.get(Number(message.id));
+    if (wireId === undefined) return;
+    this.#inbound.delete(Number(message.id));
+    this.#answer(encodeRequestId(wireId), message);
+    if (this.#inbound.size === 0) this.#tellAnswered();
+  }
+
+  #answer(id: string, message: ResponseMessage): void {
+    if (message.error !== undefined) {
+      this.transport.send(`{"error":${JSON.stringify(message.error)},"id":${id}}`);
+      return;
+    }
+    const result = JSON.stringify(message.result);
+    if (result.length > MAX_REPLY_BYTES) {
+      const error = new WireError(
+        'replyTooLarge',
+        `the answer has ${result.length} bytes, at most ${MAX_REPLY_BYTES} are sent`,
+        {
+          limitBytes: MAX_REPLY_BYTES,
+        },
+      );
+      this.transport.send(
+        `{"error":${JSON.stringify({ code: error.code, message: error.message, data: error.data })},"id":${id}}`,
+      );
+    } else {
+      this.transport.send(`{"id":${id},"result":${result}}`);
+    }
+    if (typeof message.result === 'object' && message.result !== null) this.#afterReply.get(message.result)?.();
+  }
+
+  #tellAnswered(): void {
+    const waiting = this.#whenAnswered;
+    this.#whenAnswered = [];
+    for (const tell of waiting) tell();
+  }
+
+  #finishIfDrained(): void {
+    if (this.#finished || this.#queued > 0) return;
+    if (this.#closeReason === undefined) {
+      if (this.#inputEnded) {
+        this.#inputEnded = false;
+        this.#handlers.ended();
+      }
+      return;
+    }
+    this.#finished = true;
+    this.#inbound.clear();
+    this.#tellAnswered();
+    this.#handlers.closed(this.#closeReason);
+    this.#connection.dispose();
+  }
+}

@@ -1,0 +1,146 @@
+/** Any WebSocket-shaped object → Transport: one text message a message. */
+import { decodeUtf8 } from '../framing.js';
+import type { CloseReason, Transport, TransportListener } from './transport.js';
+
+/** What `ws` and a browser's WebSocket have in common, and what only the first has. */
+export interface SocketLike {
+  readonly readyState: number;
+  readonly bufferedAmount: number;
+  binaryType: string;
+  onmessage: ((event: { readonly data: unknown }) => void) | null;
+  onclose: ((event: { readonly code: number; readonly reason: string; readonly wasClean?: boolean }) => void) | null;
+  onerror: ((event: { readonly message?: string }) => void) | null;
+  send(message: string | Uint8Array, options?: { readonly binary: boolean }, done?: (error?: Error) => void): void;
+  close(code?: number, reason?: string): void;
+  /** Cuts without a close handshake; absent in browsers. */
+  terminate?: () => void;
+  pause?: () => void;
+  resume?: () => void;
+}
+
+export interface SocketTransportOptions {
+  readonly label: string;
+  /**
+   * Holds back and releases what the carrier below writes, so that the messages of one turn leave in one piece. Only a side
+   * that owns the socket below can give it.
+   */
+  readonly carrier?: { cork(): void; uncork(): void };
+}
+
+const OPEN = 1;
+const CLOSED = 3;
+const TEXT = { binary: false } as const;
+
+export function socketTransport(socket: SocketLike, options: SocketTransportOptions): Transport {
+  return new SocketTransport(socket, options);
+}
+
+class SocketTransport implements Transport {
+  readonly label: string;
+  readonly #socket: SocketLike;
+  readonly #options: SocketTransportOptions;
+  #listener: TransportListener | undefined;
+  /** Messages that arrived before `start`. */
+  #early: unknown[] = [];
+  #corked = false;
+  #closed: CloseReason | undefined;
+  /** Why this side closes; wins over what the close event says. */
+  #ownReason: CloseReason | undefined;
+  #lastError: string | undefined;
+
+  constructor(socket: SocketLike, options: SocketTransportOptions) {
+    this.label = options.label;
+    this.#socket = socket;
+    this.#options = options;
+    socket.binaryType = 'arraybuffer';
+    socket.onmessage = ({ data }) => {
+      if (this.#listener === undefined) this.#early.push(data);
+      else this.#receive(data);
+    };
+    socket.onerror = (event) => {
+      this.#lastError = event.message;
+    };
+    socket.onclose = ({ code, reason }) => this.#finish(this.#ownReason ?? this.#describe(code, reason));
+  }
+
+  get queuedBytes(): number {
+    return this.#socket.bufferedAmount;
+  }
+
+  start(listener: TransportListener): void {
+    this.#listener = listener;
+    const early = this.#early;
+    this.#early = [];
+    // What arrived before a close is delivered before it is told.
+    const closedEarly = this.#closed;
+    this.#closed = undefined;
+    for (const data of early) this.#receive(data);
+    if (closedEarly !== undefined) this.#finish(closedEarly);
+    else if (this.#socket.readyState === CLOSED) this.#finish({ kind: 'cut', detail: 'closed before the start' });
+  }
+
+  send(message: string | Uint8Array): void {
+    if (this.#closed !== undefined || this.#socket.readyState !== OPEN) return;
+    const carrier = this.#options.carrier;
+    if (carrier !== undefined && !this.#corked) {
+      this.#corked = true;
+      carrier.cork();
+      queueMicrotask(() => {
+        this.#corked = false;
+        carrier.uncork();
+      });
+    }
+    this.#socket.send(message, TEXT, (error) => {
+      // A failed write is followed by the close event, which tells why.
+      if (error === undefined || error === null) this.#listener?.drained();
+    });
+  }
+
+  pause(): void {
+    this.#socket.pause?.();
+  }
+
+  resume(): void {
+    this.#socket.resume?.();
+  }
+
+  close(reason: CloseReason = { kind: 'closed', detail: 'closed here' }): void {
+    if (this.#closed !== undefined) return;
+    this.#ownReason ??= reason;
+    this.#socket.close(reason.kind === 'violation' ? 1002 : 1000, reason.detail.slice(0, 100));
+  }
+
+  abort(reason: CloseReason = { kind: 'closed', detail: 'aborted here' }): void {
+    if (this.#closed !== undefined) return;
+    this.#ownReason ??= reason;
+    if (this.#socket.terminate === undefined) this.#socket.close();
+    else this.#socket.terminate();
+    this.#finish(this.#ownReason);
+  }
+
+  #receive(data: unknown): void {
+    if (this.#closed !== undefined) return;
+    if (typeof data === 'string') {
+      this.#listener?.message(data);
+      return;
+    }
+    const text = data instanceof ArrayBuffer ? decodeUtf8(new Uint8Array(data)) : undefined;
+    if (text === undefined) this.abort({ kind: 'violation', detail: 'a binary message is not UTF-8' });
+    else this.#listener?.message(text);
+  }
+
+  #describe(code: number, reason: string): CloseReason {
+    const words = reason === '' ? '' : ` (${reason})`;
+    if (code === 1000 || code === 1001 || code === 1005)
+      return { kind: 'ended', detail: `close frame ${code}${words}` };
+    if (code === 1006)
+      return { kind: 'cut', detail: this.#lastError ?? 'the connection was cut without a close frame' };
+    return { kind: code === 1009 || code === 1007 ? 'violation' : 'cut', detail: `close code ${code}${words}` };
+  }
+
+  #finish(reason: CloseReason): void {
+    if (this.#closed !== undefined) return;
+    this.#closed = reason;
+    this.#listener?.closed(reason);
+  }
+}

@@ -1,0 +1,68 @@
+/** Method → function. Adding a method to the registry without one here does not compile. */
+import {
+  type InitializeResult,
+  limits,
+  PACKAGE_VERSION,
+  type ParamsOf,
+  PROTOCOL_VERSION,
+  type RequestMethod,
+  type ResultOf,
+  type Seq,
+} from '@exec-server/protocol';
+import type { Parked, Parking } from './connection/parking.js';
+import type { Process } from './processes/process.js';
+import { readProcess } from './processes/readHandler.js';
+import { signalProcess } from './processes/signalHandler.js';
+import { startProcess } from './processes/startHandler.js';
+import { writeProcess } from './processes/writeHandler.js';
+import type { ServerContext } from './serverContext.js';
+import type { Session } from './sessions/session.js';
+
+export interface HandlerContext {
+  readonly server: ServerContext;
+  readonly session: Session;
+  readonly parking: Parking;
+  /** The caller has read this process through `seq`, in this reply. */
+  readonly readThrough: (process: Process, seq: Seq, reply: object) => void;
+}
+
+type Answer<M extends RequestMethod> = ResultOf<M> | Parked<ResultOf<M>>;
+type Handler<M extends RequestMethod> = (context: HandlerContext, params: ParamsOf<M>) => Answer<M>;
+
+export const handlers: { readonly [M in Exclude<RequestMethod, 'initialize'>]: Handler<M> } = {
+  'environment/info': ({ server }) => server.environmentInfo,
+  'environment/status': () => ({ status: 'ready' }),
+  'process/start': startProcess,
+  'process/read': readProcess,
+  'process/write': writeProcess,
+  'process/signal': signalProcess,
+  'process/terminate': ({ session }, { processId }) => ({
+    running: session.processes.find(processId)?.terminate() ?? false,
+  }),
+  'session/close': ({ server, session }) => {
+    server.sessions.end(session, 'closed by its client');
+    return {};
+  },
+};
+
+export function initializeResult(server: ServerContext, session: Session, resumed: boolean): InitializeResult {
+  return {
+    sessionId: session.id,
+    environmentInfo: server.environmentInfo,
+    serverInfo: { name: 'exec-server', version: PACKAGE_VERSION },
+    protocolVersion: PROTOCOL_VERSION,
+    extensions: { flowControl: true },
+    epoch: server.epoch,
+    limits: {
+      maxMessageBytes: limits.MAX_MESSAGE_BYTES,
+      maxFrameBytes: limits.MAX_FRAME_BYTES,
+      maxReadBytes: limits.MAX_READ_BYTES,
+      retainedBytesPerProcess: server.retainedBytesPerProcess,
+      creditBytesPerProcess: limits.CREDIT_BYTES_PER_PROCESS,
+      stdinQueueBytes: limits.STDIN_QUEUE_BYTES,
+      pendingRequests: limits.PENDING_REQUESTS_PER_CONNECTION,
+    },
+    resumed,
+    leaseMs: session.leaseMs,
+  };
+}

@@ -1,0 +1,150 @@
+/** A WebSocket listener: decides who gets in, hands each peer's Transport on, keeps connections alive with pings. */
+import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { limits, type SocketLike, socketTransport, type Transport } from '@exec-server/protocol';
+import { type WebSocket, WebSocketServer } from 'ws';
+import type { Authenticate } from '../auth/capabilityToken.js';
+import type { Log } from '../serverContext.js';
+import { type AdmissionRules, admit, isLoopback } from './admission.js';
+
+export interface WebSocketListenOptions extends Partial<AdmissionRules> {
+  /** An IP address. Default `127.0.0.1`. */
+  readonly host?: string | undefined;
+  /** 0 picks a free one. Default 0. */
+  readonly port?: number | undefined;
+  readonly authenticate?: Authenticate | undefined;
+  /** Listen beyond loopback without authentication: whoever reaches the port can run commands. Default false. */
+  readonly allowUnauthenticated?: boolean | undefined;
+}
+
+export interface WebSocketListener {
+  /** `ws://HOST:PORT` with the real port. */
+  readonly url: string;
+  /** Takes no further connections; those that are open go on. */
+  close(): Promise<void>;
+}
+
+export interface WebSocketHooks {
+  readonly accept: (transport: Transport, peerAddress: string) => void;
+  /** Connections that are open now. */
+  readonly connections: () => number;
+  readonly log: Log;
+}
+
+/** Rejects when the port is taken, or when the bind is refused because nobody would be kept out. */
+export async function listenWebSocket(
+  options: WebSocketListenOptions,
+  hooks: WebSocketHooks,
+): Promise<WebSocketListener> {
+  const host = options.host ?? '127.0.0.1';
+  if (!isLoopback(host) && options.authenticate === undefined && options.allowUnauthenticated !== true) {
+    throw new Error(
+      `refusing to listen on ${host} without authentication: whoever reaches it could run commands; configure a token, or allow it explicitly`,
+    );
+  }
+  const rules: AdmissionRules = {
+    allowedOrigins: options.allowedOrigins ?? [],
+    allowedHosts: options.allowedHosts ?? [],
+  };
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: limits.MAX_MESSAGE_BYTES,
+    perMessageDeflate: false,
+  });
+  const server = createServer((request, response) => {
+    const admission = admit(headOf(request, false), rules);
+    const { status, body } = admission.kind === 'answer' ? admission : { status: 400, body: '' };
+    response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(body);
+  });
+  server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    socket.setNoDelay(true);
+    // Until the handshake is done nobody else listens; a reset then is no fault.
+    const ignoreReset = (): void => {};
+    socket.on('error', ignoreReset);
+    void upgrade(request, socket).then(
+      (refusal) => {
+        if (refusal !== undefined) return refuseUpgrade(socket, refusal.status, refusal.body);
+        sockets.handleUpgrade(request, socket, head, (webSocket) => {
+          socket.off('error', ignoreReset);
+          acceptSocket(webSocket, socket, hooks);
+        });
+      },
+      (error: unknown) => {
+        hooks.log('error', 'an upgrade failed by a fault of the server', { error });
+        refuseUpgrade(socket, 500, '');
+      },
+    );
+  });
+
+  async function upgrade(
+    request: IncomingMessage,
+    socket: Socket,
+  ): Promise<{ status: number; body: string } | undefined> {
+    const admission = admit(headOf(request, true), rules);
+    if (admission.kind === 'answer') return admission;
+    if (request.headers['sec-websocket-version'] !== '13') {
+      return { status: 400, body: "`Sec-WebSocket-Version` header did not include '13'" };
+    }
+    const result = await options.authenticate?.({ authorization: request.headers.authorization });
+    if (result?.ok === false) {
+      hooks.log('warn', 'connection refused', { peer: addressOf(socket), reason: result.body });
+      return result;
+    }
+    if (hooks.connections() >= limits.MAX_CONNECTIONS) {
+      return { status: 503, body: `the server has ${limits.MAX_CONNECTIONS} connections, which is its limit` };
+    }
+    return undefined;
+  }
+
+  const address = await bind(server, host, options.port ?? 0);
+  return {
+    url: `ws://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        // Also those that have not sent a request yet; WebSocket connections are not among them.
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function headOf(request: IncomingMessage, upgrade: boolean): Parameters<typeof admit>[0] {
+  const { origin, host } = request.headers;
+  return { method: request.method ?? 'GET', target: request.url ?? '/', origin, host, upgrade };
+}
+
+function addressOf(socket: Socket): string {
+  const address = socket.remoteAddress ?? 'unknown';
+  return `${address.includes(':') ? `[${address}]` : address}:${socket.remotePort ?? 0}`;
+}
+
+function refuseUpgrade(socket: Socket, status: number, body: string): void {
+  const bytes = Buffer.byteLength(body);
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${bytes}\r\n\r\n${body}`,
+    () => socket.destroySoon(),
+  );
+}
+
+function acceptSocket(webSocket: WebSocket, socket: Socket, hooks: WebSocketHooks): void {
+  const peer = addressOf(socket);
+  // The errors are told by the close event that follows.
+  webSocket.on('error', () => {});
+  const pings = setInterval(() => webSocket.ping(), limits.PING_INTERVAL_MS);
+  pings.unref();
+  webSocket.once('close', () => clearInterval(pings));
+  // `ws` declares its handler properties with its own event classes; the members used are the same.
+  const transport = socketTransport(webSocket as unknown as SocketLike, { label: peer, carrier: socket });
+  hooks.accept(transport, peer);
+}
+
+function bind(server: Server, host: string, port: number): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      // A TCP server has an address once it listens; a string would be a pipe's name.
+      resolve(server.address() as AddressInfo);
+    });
+  });
+}

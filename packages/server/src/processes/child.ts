@@ -1,0 +1,67 @@
+/** What a child process looks like to everything above the host: streams, exit, signals to its group. Types only. */
+
+/** How a child ended; exactly one member is not null. */
+export interface ChildExit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+/** One output stream of a child. */
+export interface OutputSource {
+  readonly name: 'stdout' | 'stderr' | 'pty';
+  /** Starts delivery. `ended` is called once, after the last bytes. The bytes belong to the listener. */
+  start(listener: { bytes(bytes: Uint8Array): void; ended(): void }): void;
+  pause(): void;
+  resume(): void;
+  /** Stops delivery and frees the descriptor; `ended` is called if it was not. */
+  destroy(): void;
+}
+
+/** The stdin of a child. */
+export interface StdinSink {
+  /** Bytes given to `write` and not yet taken by the pipe. */
+  readonly queuedBytes: number;
+  /** Writes in call order; `taken` is called when the pipe took the bytes, or with an error when the child closed its end. */
+  write(bytes: Uint8Array, taken: (error?: Error) => void): void;
+  /** EOF after what is queued. */
+  end(): void;
+  /** Called once when the child closed its end or the sink was destroyed; late registration still gets it. */
+  onBroken(listener: () => void): void;
+  destroy(): void;
+}
+
+export interface SpawnedChild {
+  /** Process id, and the id of the child's group and session. */
+  readonly pid: number;
+  readonly outputs: readonly OutputSource[];
+  /** Undefined when the request said `stdin: 'none'`. */
+  readonly stdin: StdinSink | undefined;
+  /** Called once, when the child was reaped; late registration still gets it. */
+  onExit(listener: (exit: ChildExit) => void): void;
+  /** Signals the whole group; `gone` when there is none left that is provably ours. Throws WireError `signalFailed` otherwise. */
+  signalGroup(signal: string): 'delivered' | 'gone';
+}
+
+export interface SpawnRequest {
+  /** Program first. */
+  readonly argv: readonly string[];
+  /** `argv[0]` as the program sees it. */
+  readonly arg0?: string | undefined;
+  readonly cwd: string;
+  /** The whole environment; nothing of the server's is added. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly stdin: 'none' | 'pipe';
+}
+
+/** What the host can do; injected, so that tests run with a host that lacks signals. */
+export interface Platform {
+  /** Signal names the host knows; empty: it has no signals. */
+  readonly signals: readonly string[];
+  /**
+   * Rejects with a WireError of the start family; then nothing is left. `cancelled` is asked right before the fork:
+   * when it says true, the start fails with `startCancelled`.
+   */
+  spawn(request: SpawnRequest, cancelled?: () => boolean): Promise<SpawnedChild>;
+  /** Frees pooled descriptors and helpers; running children stay. */
+  close(): Promise<void>;
+}

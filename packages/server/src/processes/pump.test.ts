@@ -1,0 +1,242 @@
+import { limits, processId } from '@exec-server/protocol';
+import { describe, expect, it } from 'vitest';
+import { FakeChild, FakeOutput } from '../../../../test/support/fakeChild.js';
+import { ManualClock } from '../../../../test/support/manualClock.js';
+import { Process } from './process.js';
+import { Pump, type PumpOptions } from './pump.js';
+
+const KIB = 1024;
+
+function running(windowBytes = 4 * KIB * KIB): { process: Process; child: FakeChild; stdout: FakeOutput } {
+  const process = new Process({
+    id: processId('p"1'),
+    clock: new ManualClock(),
+    logLimits: { bytes: windowBytes, chunks: limits.RETAINED_CHUNKS_PER_PROCESS },
+    onClosed: () => {},
+  });
+  const stdout = new FakeOutput('stdout');
+  const child = new FakeChild({ outputs: [stdout] });
+  process.begin(child);
+  return { process, child, stdout };
+}
+
+interface Frame {
+  readonly method: string;
+  readonly params: { readonly processId: string; readonly seq?: number; readonly [member: string]: unknown };
+}
+
+class Follower {
+  readonly pump: Pump;
+  readonly frames: Frame[] = [];
+  ready = 0;
+  over = 0;
+
+  constructor(process: Process, options: Partial<PumpOptions> = {}) {
+    this.pump = new Pump(process, {
+      creditBytes: undefined,
+      held: false,
+      ready: () => (this.ready += 1),
+      over: () => (this.over += 1),
+      ...options,
+    });
+  }
+
+  /** Takes all that the pump gives now; returns the seqs, a gap as the pair of its ends. */
+  take(): (number | readonly [unknown, unknown])[] {
+    const seqs: (number | readonly [unknown, unknown])[] = [];
+    for (let frame = this.pump.next(); frame !== undefined; frame = this.pump.next()) {
+      const parsed = JSON.parse(String(frame)) as Frame;
+      this.frames.push(parsed);
+      const { seq } = parsed.params;
+      seqs.push(seq ?? [parsed.params['fromSeq'], parsed.params['throughSeq']]);
+    }
+    return seqs;
+  }
+}
+
+describe('a pump', () => {
+  it('pushes what was there and what comes, as the notifications of the base protocol', () => {
+    const { process, child, stdout } = running();
+    stdout.emit('a');
+    const follower = new Follower(process);
+    expect(follower.take()).toEqual([1]);
+    child.exit({ signal: 'SIGTERM' });
+    child.endOutputs();
+    expect(follower.take()).toEqual([2, 3]);
+    expect(follower.frames).toEqual([
+      { method: 'process/output', params: { processId: 'p"1', seq: 1, stream: 'stdout', chunk: 'YQ==' } },
+      {
+        method: 'process/exited',
+        params: { processId: 'p"1', seq: 2, exitCode: 143, sandboxDenied: false, signal: 'SIGTERM' },
+      },
+      { method: 'process/closed', params: { processId: 'p"1', seq: 3 } },
+    ]);
+  });
+
+  it('says that it is ready at its beginning and with each event', () => {
+    const { process, stdout } = running();
+    const follower = new Follower(process);
+    expect(follower.ready).toBe(1);
+    stdout.emit('a');
+    expect(follower.ready).toBe(2);
+  });
+
+  it('is over once the close was handed on, and lets the process go', () => {
+    const { process, child } = running();
+    const follower = new Follower(process);
+    child.exit();
+    child.endOutputs();
+    expect(follower.over).toBe(0);
+    follower.take();
+    expect(follower.over).toBe(1);
+    expect(process.beingRead).toBe(false);
+    expect(process.lastDeliveredSeq).toBe(2);
+  });
+
+  it('gives nothing after its end and no longer listens', () => {
+    const { process, stdout } = running();
+    const follower = new Follower(process);
+    follower.pump.end();
+    follower.pump.end();
+    stdout.emit('a');
+    expect(follower.ready).toBe(1);
+    expect(follower.take()).toEqual([]);
+    expect(process.beingRead).toBe(false);
+  });
+
+  it('jumps over what left the window without a word to a client that does not know gaps', () => {
+    const { process, stdout } = running(2);
+    for (const text of ['a', 'b', 'c', 'd']) stdout.emit(text);
+    expect(new Follower(process).take()).toEqual([3, 4]);
+  });
+});
+
+describe('credit', () => {
+  const chunk = new Uint8Array(KIB);
+
+  it('stops the pushes, and they go on with an acknowledgement', () => {
+    const { process, stdout } = running();
+    const follower = new Follower(process, { creditBytes: 2 * KIB });
+    for (let index = 0; index < 5; index += 1) stdout.emit(chunk);
+    expect(follower.take()).toEqual([1, 2]);
+    const { ready } = follower;
+    follower.pump.acked(1);
+    expect(follower.ready).toBeGreaterThan(ready);
+    expect(follower.take()).toEqual([3]);
+    follower.pump.acked(3);
+    expect(follower.take()).toEqual([4, 5]);
+    expect(process.lastDeliveredSeq).toBe(3);
+  });
+
+  it('is not given by an acknowledgement that is old, repeated, or ahead of what was sent', () => {
+    const { process, stdout } = running();
+    const follower = new Follower(process, { creditBytes: KIB });
+    for (let index = 0; index < 4; index += 1) stdout.emit(chunk);
+    expect(follower.take()).toEqual([1]);
+    follower.pump.acked(99);
+    expect(process.lastDeliveredSeq).toBe(1);
+    expect(follower.take()).toEqual([2]);
+    follower.pump.acked(1);
+    follower.pump.acked(0);
+    expect(follower.take()).toEqual([]);
+  });
+
+  it('is over when the close was acknowledged, not when it was sent', () => {
+    const { process, child } = running();
+    const follower = new Follower(process, { creditBytes: KIB });
+    child.exit();
+    child.endOutputs();
+    follower.take();
+    expect(follower.over).toBe(0);
+    follower.pump.acked(2);
+    expect(follower.over).toBe(1);
+  });
+
+  it('is not waited for when the process has expired and everything was sent', () => {
+    const { process, child, stdout } = running();
+    const follower = new Follower(process, { creditBytes: KIB });
+    stdout.emit(chunk);
+    stdout.emit(chunk);
+    child.exit();
+    child.endOutputs();
+    expect(follower.take()).toEqual([1]);
+    process.expire();
+    expect(follower.over).toBe(0);
+    follower.pump.acked(1);
+    expect(follower.take()).toEqual([2]);
+    follower.pump.acked(2);
+    expect(follower.take()).toEqual([3, 4]);
+    expect(follower.over).toBe(1);
+  });
+
+  it('does not wait for an acknowledgement of what is lost', () => {
+    const { process, stdout } = running(4 * KIB);
+    for (let index = 0; index < 100; index += 1) stdout.emit(chunk);
+    const follower = new Follower(process, { creditBytes: 2 * KIB });
+    expect(follower.take()).toEqual([[1, 96], 97, 98]);
+    expect(follower.frames[0]).toEqual({
+      method: 'process/gap',
+      params: { processId: 'p"1', fromSeq: 1, throughSeq: 96, bytes: 96 * KIB },
+    });
+    follower.pump.acked(98);
+    expect(follower.take()).toEqual([99, 100]);
+  });
+
+  it('does not push the exit into a gap', () => {
+    const { process, child, stdout } = running(2 * KIB);
+    stdout.emit(chunk);
+    child.exit({ code: 7 });
+    for (let index = 0; index < 4; index += 1) stdout.emit(chunk);
+    const follower = new Follower(process, { creditBytes: 10 * KIB });
+    expect(follower.take()).toEqual([[1, 1], 2, [3, 4], 5, 6]);
+    expect(follower.frames[1]).toMatchObject({ method: 'process/exited', params: { exitCode: 7 } });
+  });
+});
+
+describe('after a resume', () => {
+  it('pushes wait for the first read and go on behind it', () => {
+    const { process, stdout } = running();
+    for (const text of ['a', 'b', 'c']) stdout.emit(text);
+    const follower = new Follower(process, { held: true });
+    expect(follower.pump.held).toBe(true);
+    expect(follower.take()).toEqual([]);
+    stdout.emit('d');
+    follower.pump.goOnFrom(3);
+    expect(follower.pump.held).toBe(false);
+    expect(follower.take()).toEqual([4]);
+    follower.pump.goOnFrom(1);
+    expect(follower.take()).toEqual([]);
+  });
+
+  it('pushes go on behind what the last reader had when no read comes', () => {
+    const { process, stdout } = running();
+    for (const text of ['a', 'b', 'c']) stdout.emit(text);
+    const first = new Follower(process, { creditBytes: KIB });
+    first.take();
+    first.pump.acked(2);
+    first.pump.end();
+    const second = new Follower(process, { held: true });
+    second.pump.goOnFrom();
+    expect(second.take()).toEqual([3]);
+  });
+
+  it('a process that ended and was read to its end is let go of', () => {
+    const { process, child, stdout } = running();
+    stdout.emit('a');
+    child.exit();
+    child.endOutputs();
+    const follower = new Follower(process, { held: true });
+    follower.pump.goOnFrom(3);
+    expect(follower.over).toBe(1);
+    expect(follower.take()).toEqual([]);
+  });
+
+  it('a slow client holds the child back from the first event on', () => {
+    const { process, stdout } = running();
+    const follower = new Follower(process, { held: true });
+    stdout.emit(new Uint8Array(limits.PAUSE_PROCESS_BYTES));
+    expect(stdout.paused).toBe(true);
+    follower.pump.goOnFrom(1);
+    expect(stdout.paused).toBe(false);
+  });
+});

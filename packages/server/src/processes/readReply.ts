@@ -1,0 +1,63 @@
+/** What `process/read` answers for a cursor. Pure but for the base64 of the host. */
+import { limits, type ReadParams, type ReadResult } from '@exec-server/protocol';
+import type { EventLog } from './eventLog.js';
+import { base64Of } from './frames.js';
+
+/** Whether a read at this cursor has something to say without waiting. */
+export function hasNews(log: EventLog, afterSeq: number): boolean {
+  if (log.closed !== undefined || (log.exited !== undefined && log.exited.seq > afterSeq)) return true;
+  return log.nextSeq - 1 > afterSeq;
+}
+
+/** What fits the largest reply, before base64, with room for the members around the chunks. */
+const MAX_REPLY_WEIGHT = ((limits.MAX_REPLY_BYTES - 64 * 1024) / 4) * 3;
+
+export interface ReadReply {
+  readonly result: ReadResult;
+  /** The reader has everything up to this seq. */
+  readonly throughSeq: number;
+}
+
+/**
+ * A client without `maxBytes` gets a reply cut at the server's limit, and what lies behind the cut is not told in it. One
+ * with `maxBytes` is told of exit and close in any case, as the base protocol does; `nextSeq` then is one past the last
+ * chunk.
+ */
+export function readReply(log: EventLog, params: ReadParams, epoch: string): ReadReply {
+  const afterSeq = params.afterSeq ?? 0;
+  const wished = params.maxBytes ?? undefined;
+  const read = log.read(afterSeq, {
+    maxBytes: Math.min(wished ?? limits.MAX_READ_BYTES, limits.MAX_READ_BYTES),
+    maxChunks: limits.MAX_READ_CHUNKS,
+    maxWeight: MAX_REPLY_WEIGHT,
+  });
+  const last = read.chunks.at(-1);
+  const throughSeq = wished !== undefined && last !== undefined ? last.seq : Math.min(read.throughSeq, log.nextSeq - 1);
+  const tells = (seq: number | undefined): boolean => seq !== undefined && (wished !== undefined || seq <= throughSeq);
+  const exited = tells(log.exited?.seq) ? log.exited : undefined;
+  return {
+    throughSeq,
+    result: {
+      chunks: read.chunks.map((event) => ({ seq: event.seq, stream: event.stream, chunk: base64Of(event) })),
+      nextSeq: throughSeq + 1,
+      exited: exited !== undefined,
+      exitCode: exited?.exitCode ?? null,
+      closed: tells(log.closed?.seq),
+      failure: null,
+      sandboxDenied: false,
+      epoch,
+      firstRetainedSeq: log.firstRetainedSeq,
+      ...(read.gap === undefined
+        ? {}
+        : {
+            gap: {
+              fromSeq: read.gap.fromSeq,
+              throughSeq: read.gap.throughSeq,
+              ...(read.gap.bytes === undefined ? {} : { bytes: read.gap.bytes }),
+            },
+          }),
+      ...(exited === undefined ? {} : { exitedSeq: exited.seq }),
+      ...(exited?.signal === undefined ? {} : { signal: exited.signal }),
+    },
+  };
+}

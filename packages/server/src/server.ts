@@ -1,0 +1,214 @@
+/** The composition root: options in, an embeddable server out. */
+import { randomBytes } from 'node:crypto';
+import { type CloseReason, clampTimerMs, epoch, limits, type Transport } from '@exec-server/protocol';
+import PQueue from 'p-queue';
+import { type Clock, hostClock } from './clock.js';
+import { Connection } from './connection/connection.js';
+import { readEnvironmentInfo } from './environment/info.js';
+import { listenWebSocket, type WebSocketListener, type WebSocketListenOptions } from './listen/websocket.js';
+import type { Platform } from './processes/child.js';
+import { createHostPlatform } from './processes/spawn.js';
+import type { Log, ServerContext } from './serverContext.js';
+import { SessionStore } from './sessions/sessionStore.js';
+
+export interface ExecServerOptions {
+  /** How long a detached session lives when its client asks for nothing else, in ms. Default 80,000. */
+  readonly sessionLeaseMs?: number | undefined;
+  /** How long an exited process stays readable after its close, in ms. Default 80,000. */
+  readonly exitedRetentionMs?: number | undefined;
+  /** Output kept in memory per process, in bytes. Default 4 MiB; at least 2 MiB plus one read. */
+  readonly retainedBytesPerProcess?: number | undefined;
+  /**
+   * Requests of one connection that run at a time. 1: strictly one after the other, waits included, as the reference does.
+   * Default: 64, and requests that wait (long polls, writes without room) do not count.
+   */
+  readonly concurrentRequests?: number | undefined;
+  /** What `envPolicy.inherit` draws from. Default: the environment of this program. */
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Takes log lines. Default: nothing is logged. */
+  readonly log?: Log | undefined;
+  /** The host that starts processes. Default: this one. */
+  readonly platform?: Platform | undefined;
+  /** Time source. Default: the clock of this host. */
+  readonly clock?: Clock | undefined;
+}
+
+/** What the server holds now. */
+export interface Gauges {
+  readonly connections: number;
+  readonly sessions: number;
+  readonly attachedSessions: number;
+  /** Processes that run or are kept after their end. */
+  readonly processes: number;
+  readonly runningProcesses: number;
+  /** Output bytes in memory. */
+  readonly retainedBytes: number;
+  /** Bytes accepted for stdin and not taken by the children yet. */
+  readonly stdinQueuedBytes: number;
+  /** Requests that are not answered yet. */
+  readonly pendingRequests: number;
+}
+
+export interface AcceptOptions {
+  /** Begins the error text for a message that does not parse. */
+  readonly malformedPrefix?: string | undefined;
+  /** End the session with this connection. Default false: it is detached and can be resumed. */
+  readonly endsSession?: boolean | undefined;
+}
+
+export interface ExecServer {
+  /** Serves one peer over a transport; resolves when the connection is over. */
+  accept(transport: Transport, options?: AcceptOptions): Promise<CloseReason>;
+  /** Listens for WebSocket peers. Rejects when the address cannot be had or would be open to everybody. */
+  listen(options?: WebSocketListenOptions): Promise<WebSocketListener>;
+  gauges(): Gauges;
+  /** Ends every session, kills every group, waits until the children were reaped. Idempotent. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** How long `close` waits for killed children to be reaped. */
+const REAP_PATIENCE_MS = 5_000;
+/** How long `close` waits for connections to take what was sent to them. */
+const FLUSH_PATIENCE_MS = 1_000;
+
+export function createExecServer(options: ExecServerOptions = {}): ExecServer {
+  return new Server(options);
+}
+
+class Server implements ExecServer {
+  readonly #context: ServerContext;
+  readonly #connections = new Set<Connection>();
+  readonly #listeners = new Set<WebSocketListener>();
+  #closing: Promise<void> | undefined;
+  /** Called when the last connection is gone; set while the server closes. */
+  #whenDisconnected: () => void = () => {};
+  #whenAlone: (() => void)[] = [];
+
+  constructor(options: ExecServerOptions) {
+    const clock = options.clock ?? hostClock;
+    const retainedBytesPerProcess = options.retainedBytesPerProcess ?? limits.RETAINED_BYTES_PER_PROCESS;
+    checkOptions(options, retainedBytesPerProcess);
+    this.#context = {
+      clock,
+      platform: options.platform ?? createHostPlatform(),
+      sessions: new SessionStore({
+        clock,
+        leaseMs: clampTimerMs(options.sessionLeaseMs ?? limits.SESSION_LEASE_MS),
+        exitedRetentionMs: clampTimerMs(options.exitedRetentionMs ?? limits.EXITED_RETENTION_MS),
+        retainedBytesPerProcess,
+      }),
+      starts: new PQueue({ concurrency: limits.CONCURRENT_STARTS }),
+      epoch: epoch(randomBytes(8).toString('hex')),
+      environmentInfo: readEnvironmentInfo(),
+      serverEnv: options.env ?? process.env,
+      concurrentRequests: options.concurrentRequests,
+      retainedBytesPerProcess,
+      log: options.log ?? (() => {}),
+    };
+  }
+
+  accept(transport: Transport, options: AcceptOptions = {}): Promise<CloseReason> {
+    return new Promise((resolve) => {
+      const connection = new Connection(transport, this.#context, {
+        malformedPrefix:
+          options.malformedPrefix ?? `failed to parse JSON-RPC message from exec-server ${transport.label}`,
+        endsSession: options.endsSession ?? false,
+        onClosed: (closed, reason) => {
+          this.#connections.delete(closed);
+          if (this.#connections.size === 0) this.#whenDisconnected();
+          if (this.#connections.size === 0) for (const tell of this.#whenAlone.splice(0)) tell();
+          this.#context.log('info', 'connection closed', { peer: closed.label, reason: reason.detail });
+          resolve(reason);
+        },
+      });
+      this.#connections.add(connection);
+      connection.start();
+      if (this.#closing !== undefined) connection.abort('the server is shutting down');
+    });
+  }
+
+  async listen(options: WebSocketListenOptions = {}): Promise<WebSocketListener> {
+    const { log } = this.#context;
+    const listener = await listenWebSocket(options, {
+      accept: (transport, peer) => {
+        log('info', 'connection accepted', { peer });
+        // `accept` never rejects.
+        void this.accept(transport, {
+          malformedPrefix: `failed to parse websocket JSON-RPC message from exec-server websocket ${peer}`,
+        });
+      },
+      connections: () => this.#connections.size,
+      log,
+    });
+    this.#listeners.add(listener);
+    return listener;
+  }
+
+  gauges(): Gauges {
+    const sessions = [...this.#context.sessions.values()];
+    const processes = sessions.flatMap((session) => [...session.processes.values()]);
+    const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+    return {
+      connections: this.#connections.size,
+      sessions: sessions.length,
+      attachedSessions: sessions.filter((session) => session.attachment !== undefined).length,
+      processes: processes.length,
+      runningProcesses: processes.filter(({ state }) => state === 'running' || state === 'starting').length,
+      retainedBytes: sum(processes.map(({ log }) => log.retainedBytes)),
+      stdinQueuedBytes: sum(processes.map(({ stdinQueuedBytes }) => stdinQueuedBytes)),
+      pendingRequests: sum([...this.#connections].map(({ pendingRequests }) => pendingRequests)),
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    const listenersClosed = [...this.#listeners].map((listener) => listener.close());
+    await this.#context.sessions.close(REAP_PATIENCE_MS);
+    await this.#connectionsGone();
+    for (const connection of [...this.#connections]) connection.abort('the server is shutting down');
+    await Promise.all(listenersClosed);
+    await this.#context.platform.close();
+  }
+
+  /** Peers are told by an orderly close; one that does not take it is cut after a while. */
+  #connectionsGone(): Promise<void> {
+    for (const connection of [...this.#connections]) {
+      if (!connection.hasSession) connection.abort('the server is shutting down');
+    }
+    if (this.#connections.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const cancel = this.#context.clock.after(FLUSH_PATIENCE_MS, resolve);
+      this.#whenDisconnected = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+function checkOptions(options: ExecServerOptions, retainedBytes: number): void {
+  const least = limits.PAUSE_PROCESS_BYTES + 256 * 1024;
+  if (!(retainedBytes >= least)) {
+    throw new RangeError(
+      `retainedBytesPerProcess is ${retainedBytes}; at least ${least} bytes are needed to hold back a fast process`,
+    );
+  }
+  const { concurrentRequests } = options;
+  if (concurrentRequests !== undefined && !(Number.isInteger(concurrentRequests) && concurrentRequests >= 1)) {
+    throw new RangeError(`concurrentRequests is ${concurrentRequests}; it must be a whole number from 1`);
+  }
+  for (const name of ['sessionLeaseMs', 'exitedRetentionMs'] as const) {
+    const value = options[name];
+    if (value !== undefined && !(value >= 0))
+      throw new RangeError(`${name} is ${value}; it must be a number of milliseconds from 0`);
+  }
+}

@@ -1,0 +1,104 @@
+/** One session: its process table, its lease, and the connection that controls it. */
+import type { SessionId } from '@exec-server/protocol';
+import type { Clock } from '../clock.js';
+import type { Process } from '../processes/process.js';
+import { ProcessTable, type ProcessTableOptions } from '../processes/processTable.js';
+import * as lease from './lease.js';
+
+/** What a session needs of the connection that controls it. */
+export interface Attachment {
+  /** Begins to push the events of a process. `held`: only after the client's first read. */
+  follow(process: Process, options: { readonly held: boolean }): void;
+  /** The session is over; the connection has nothing left to do. */
+  sessionEnded(detail: string): void;
+  /** Settles when every request this connection had read was answered or dropped. */
+  settled(): Promise<void>;
+}
+
+export interface SessionOptions extends ProcessTableOptions {
+  readonly id: SessionId;
+  readonly leaseMs: number;
+  /** Called when the lease has run out. */
+  readonly onExpired: (session: Session) => void;
+}
+
+export class Session {
+  readonly id: SessionId;
+  readonly processes: ProcessTable;
+  readonly leaseMs: number;
+  readonly #clock: Clock;
+  readonly #onExpired: (session: Session) => void;
+  #lease: lease.Lease = lease.attached;
+  #attachment: Attachment | undefined;
+  /** Whether the present attachment gets new processes at once: not before its predecessor's requests have settled. */
+  #following = false;
+  #previous: Promise<void> = Promise.resolve();
+  #cancelExpiry: (() => void) | undefined;
+  #ended = false;
+
+  constructor(options: SessionOptions) {
+    this.id = options.id;
+    this.leaseMs = options.leaseMs;
+    this.#clock = options.clock;
+    this.#onExpired = options.onExpired;
+    this.processes = new ProcessTable(options);
+  }
+
+  get attachment(): Attachment | undefined {
+    return this.#attachment;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** The state of the lease now. */
+  get leaseState(): lease.Lease['state'] {
+    return this.#ended ? 'expired' : lease.leaseAt(this.#lease, this.#clock.now()).state;
+  }
+
+  /**
+   * Takes control, or returns false when the lease is over. Resolves after the requests of the previous connection have
+   * settled, so that a read tells for sure what became of them.
+   */
+  async attach(attachment: Attachment): Promise<boolean> {
+    const renewed = lease.resume(this.#lease, this.#clock.now());
+    if (renewed === undefined || this.#ended) return false;
+    this.#lease = renewed;
+    this.#attachment = attachment;
+    this.#cancelExpiry?.();
+    this.#cancelExpiry = undefined;
+    await this.#previous;
+    if (this.#attachment !== attachment || this.#ended) return !this.#ended;
+    this.#following = true;
+    for (const process of this.processes.values()) attachment.follow(process, { held: true });
+    return true;
+  }
+
+  /** Gives up control, if this connection still has it; the lease starts. */
+  detach(attachment: Attachment): void {
+    if (this.#attachment !== attachment) return;
+    this.#attachment = undefined;
+    this.#following = false;
+    this.#previous = attachment.settled();
+    this.#lease = lease.detach(this.#lease, this.leaseMs, this.#clock.now());
+    if (this.#ended) return;
+    this.#cancelExpiry = this.#clock.after(this.leaseMs, () => this.#onExpired(this));
+  }
+
+  /** A process was forked; its events go to whoever controls the session now. */
+  began(process: Process): void {
+    if (this.#following) this.#attachment?.follow(process, { held: false });
+  }
+
+  /** Kills every group. Idempotent; returns what was running, to be waited for. */
+  end(detail: string): Process[] {
+    if (this.#ended) return [];
+    this.#ended = true;
+    this.#cancelExpiry?.();
+    const ended = this.processes.end();
+    this.#attachment?.sessionEnded(detail);
+    this.#attachment = undefined;
+    return ended;
+  }
+}

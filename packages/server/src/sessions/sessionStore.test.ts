@@ -1,0 +1,322 @@
+import { limits, processId, type WireError } from '@exec-server/protocol';
+import { describe, expect, it } from 'vitest';
+import { FakeChild } from '../../../../test/support/fakeChild.js';
+import { ManualClock } from '../../../../test/support/manualClock.js';
+import type { Process } from '../processes/process.js';
+import type { Attachment, Session } from './session.js';
+import { SessionStore } from './sessionStore.js';
+
+const LEASE_MS = 1000;
+
+class FakeConnection implements Attachment {
+  readonly followed: (readonly [id: string, held: boolean])[] = [];
+  endedWith: string | undefined;
+  settle: () => void = () => {};
+  #settled: Promise<void> = Promise.resolve();
+
+  follow(process: Process, { held }: { readonly held: boolean }): void {
+    this.followed.push([process.id, held]);
+  }
+
+  sessionEnded(detail: string): void {
+    this.endedWith = detail;
+  }
+
+  settled(): Promise<void> {
+    return this.#settled;
+  }
+
+  /** A request of this connection is still being worked on, until `settle`. */
+  busy(): this {
+    this.#settled = new Promise((resolve) => {
+      this.settle = resolve;
+    });
+    return this;
+  }
+}
+
+function store(): { clock: ManualClock; sessions: SessionStore } {
+  const clock = new ManualClock();
+  const sessions = new SessionStore({
+    clock,
+    leaseMs: LEASE_MS,
+    retainedBytesPerProcess: limits.RETAINED_BYTES_PER_PROCESS,
+    exitedRetentionMs: 1000,
+  });
+  return { clock, sessions };
+}
+
+async function refusal(action: Promise<unknown>): Promise<string> {
+  return action.then(
+    () => 'nothing was refused',
+    // Sessions reject with WireError alone.
+    (error: unknown) => (error as WireError).reason,
+  );
+}
+
+function start(session: Session, id: string): FakeChild {
+  const process = session.processes.reserve(processId(id));
+  const child = new FakeChild();
+  process.begin(child);
+  session.began(process);
+  return child;
+}
+
+/** Lets everything run that waits for nothing but promises. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('a session', () => {
+  it('has an id of 128 random bits', async () => {
+    const { sessions } = store();
+    const ids = new Set<string>();
+    for (let index = 0; index < 50; index += 1) ids.add((await sessions.create(new FakeConnection(), undefined)).id);
+    expect(ids.size).toBe(50);
+    for (const id of ids) expect(id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  });
+
+  it('outlives its connection and goes on under the next one', async () => {
+    const { clock, sessions } = store();
+    const first = new FakeConnection();
+    const session = await sessions.create(first, undefined);
+    const child = start(session, 'p');
+    session.detach(first);
+    clock.advance(LEASE_MS - 1);
+    const second = new FakeConnection();
+    expect(await sessions.resume(session.id, second)).toBe(session);
+    expect(second.followed).toEqual([['p', true]]);
+    clock.advance(10 * LEASE_MS);
+    expect(session.leaseState).toBe('attached');
+    expect(child.signals).toEqual([]);
+  });
+
+  it('pushes a process started after the resume at once', async () => {
+    const { sessions } = store();
+    const first = new FakeConnection();
+    const session = await sessions.create(first, undefined);
+    session.detach(first);
+    const second = new FakeConnection();
+    await sessions.resume(session.id, second);
+    start(session, 'new');
+    expect(second.followed).toEqual([['new', false]]);
+  });
+
+  it('is refused to a second connection while one is attached', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(new FakeConnection(), undefined);
+    const refused = sessions.resume(session.id, new FakeConnection());
+    await expect(refused).rejects.toMatchObject({
+      code: -32010,
+      message: `session ${session.id} is already attached to another connection`,
+    });
+  });
+
+  it('is not detached by a connection that no longer controls it', async () => {
+    const { sessions } = store();
+    const first = new FakeConnection();
+    const session = await sessions.create(first, undefined);
+    session.detach(first);
+    const second = new FakeConnection();
+    await sessions.resume(session.id, second);
+    session.detach(first);
+    expect(session.attachment).toBe(second);
+  });
+
+  it('is resumed only after the requests of the previous connection have settled', async () => {
+    const { sessions } = store();
+    const first = new FakeConnection().busy();
+    const session = await sessions.create(first, undefined);
+    session.detach(first);
+    const second = new FakeConnection();
+    let resumed = false;
+    const resuming = sessions.resume(session.id, second).then(() => {
+      resumed = true;
+    });
+    await turn();
+    expect(resumed).toBe(false);
+    // What the previous connection had begun is followed like everything else: held until its first read.
+    start(session, 'late');
+    expect(second.followed).toEqual([]);
+    expect(await refusal(sessions.resume(session.id, new FakeConnection()))).toBe('attachedElsewhere');
+    first.settle();
+    await resuming;
+    expect(second.followed).toEqual([['late', true]]);
+  });
+
+  it('can be resumed by a third connection when the second was lost while it waited', async () => {
+    const { clock, sessions } = store();
+    const first = new FakeConnection().busy();
+    const session = await sessions.create(first, undefined);
+    session.detach(first);
+    const second = new FakeConnection();
+    const resuming = sessions.resume(session.id, second);
+    first.settle();
+    session.detach(await resuming.then(() => second));
+    clock.advance(LEASE_MS - 1);
+    expect(await sessions.resume(session.id, new FakeConnection())).toBe(session);
+  });
+});
+
+describe('a lease', () => {
+  it('runs out by the clock; then every group is killed and a resume says expired', async () => {
+    const { clock, sessions } = store();
+    const connection = new FakeConnection();
+    const session = await sessions.create(connection, undefined);
+    const child = start(session, 'p');
+    session.detach(connection);
+    clock.advance(LEASE_MS);
+    expect(child.signals).toEqual(['SIGKILL']);
+    expect(sessions.size).toBe(0);
+    const refused = sessions.resume(session.id, new FakeConnection());
+    await expect(refused).rejects.toMatchObject({
+      code: -32600,
+      reason: 'expiredSession',
+      message: `unknown session id ${session.id}`,
+    });
+    child.exit({ signal: 'SIGKILL' });
+    expect(child.outputs.every(({ destroyed }) => destroyed)).toBe(true);
+    clock.advance(100_000);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('begins anew at each detach', async () => {
+    const { clock, sessions } = store();
+    const first = new FakeConnection();
+    const session = await sessions.create(first, undefined);
+    session.detach(first);
+    clock.advance(LEASE_MS - 1);
+    const second = new FakeConnection();
+    await sessions.resume(session.id, second);
+    session.detach(second);
+    clock.advance(LEASE_MS - 1);
+    expect(session.leaseState).toBe('detached');
+    clock.advance(1);
+    expect(session.ended).toBe(true);
+  });
+
+  it('is as long as its client wished, up to the longest', async () => {
+    const { clock, sessions } = store();
+    const connection = new FakeConnection();
+    const session = await sessions.create(connection, 5 * LEASE_MS);
+    session.detach(connection);
+    clock.advance(5 * LEASE_MS - 1);
+    expect(session.leaseState).toBe('detached');
+    const greedy = await sessions.create(new FakeConnection(), 2 ** 64);
+    expect(greedy.leaseMs).toBe(limits.MAX_SESSION_LEASE_MS);
+  });
+
+  it('that a late timer has not noticed is over all the same', async () => {
+    let now = 0;
+    const sessions = new SessionStore({
+      clock: { now: () => now, after: () => () => {} },
+      leaseMs: LEASE_MS,
+      retainedBytesPerProcess: limits.RETAINED_BYTES_PER_PROCESS,
+      exitedRetentionMs: 1000,
+    });
+    const connection = new FakeConnection();
+    const session = await sessions.create(connection, undefined);
+    const child = start(session, 'p');
+    session.detach(connection);
+    now = LEASE_MS;
+    expect(await refusal(sessions.resume(session.id, new FakeConnection()))).toBe('expiredSession');
+    expect(child.signals).toEqual(['SIGKILL']);
+    expect(sessions.size).toBe(0);
+  });
+});
+
+describe('the store', () => {
+  it.each(['no-such-session', '', '__proto__'])('does not know %j', async (id) => {
+    const { sessions } = store();
+    await expect(sessions.resume(id, new FakeConnection())).rejects.toMatchObject({
+      code: -32600,
+      reason: 'unknownSession',
+      message: `unknown session id ${id}`,
+    });
+  });
+
+  it('forgets the oldest ended sessions beyond the number it remembers', async () => {
+    const { sessions } = store();
+    const ids: string[] = [];
+    for (let index = 0; index <= limits.EXPIRED_SESSIONS_REMEMBERED; index += 1) {
+      const session = await sessions.create(new FakeConnection(), undefined);
+      ids.push(session.id);
+      sessions.end(session, 'test');
+    }
+    expect(await refusal(sessions.resume(ids[0] ?? '', new FakeConnection()))).toBe('unknownSession');
+    expect(await refusal(sessions.resume(ids[1] ?? '', new FakeConnection()))).toBe('expiredSession');
+  });
+
+  it('refuses one session more than it holds', async () => {
+    const { sessions } = store();
+    for (let index = 0; index < limits.MAX_SESSIONS; index += 1) await sessions.create(new FakeConnection(), undefined);
+    expect(await refusal(sessions.create(new FakeConnection(), undefined))).toBe('tooManySessions');
+  });
+
+  it('ends a session once: kills, tells its connection, cancels the lease', async () => {
+    const { clock, sessions } = store();
+    const connection = new FakeConnection();
+    const session = await sessions.create(connection, undefined);
+    const child = start(session, 'p');
+    sessions.end(session, 'closed by its client');
+    sessions.end(session, 'again');
+    expect(child.signals).toEqual(['SIGKILL']);
+    expect(connection.endedWith).toBe('closed by its client');
+    session.detach(connection);
+    expect(clock.pending).toBe(0);
+    expect(await session.attach(new FakeConnection())).toBe(false);
+  });
+
+  it('cancels a start that is under way when its session ends', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(new FakeConnection(), undefined);
+    const process = session.processes.reserve(processId('p'));
+    sessions.end(session, 'test');
+    expect(process.terminated).toBe(true);
+    const child = new FakeChild();
+    process.begin(child);
+    session.began(process);
+    expect(child.signals).toEqual(['SIGKILL']);
+  });
+
+  it('is closed as soon as every child was reaped', async () => {
+    const { clock, sessions } = store();
+    const session = await sessions.create(new FakeConnection(), undefined);
+    const children = [start(session, 'p'), start(session, 'q')];
+    let closed = false;
+    const closing = sessions.close(5000).then(() => {
+      closed = true;
+    });
+    children[0]?.exit({ signal: 'SIGKILL' });
+    await turn();
+    expect(closed).toBe(false);
+    children[1]?.exit({ signal: 'SIGKILL' });
+    await closing;
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is closed as soon as a start that was under way has failed', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(new FakeConnection(), undefined);
+    const process = session.processes.reserve(processId('p'));
+    const closing = sessions.close(5000);
+    session.processes.free(process);
+    process.fail();
+    await closing;
+  });
+
+  it('gives up waiting for a child that is not reaped', async () => {
+    const { clock, sessions } = store();
+    const session = await sessions.create(new FakeConnection(), undefined);
+    start(session, 'p');
+    const closing = sessions.close(5000);
+    clock.advance(5000);
+    await closing;
+  });
+
+  it('takes nobody any more once it closes', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(new FakeConnection(), undefined);
+    await sessions.close(0);
+    expect(await refusal(sessions.create(new FakeConnection(), undefined))).toBe('serverStopping');
+    expect(await refusal(sessions.resume(session.id, new FakeConnection()))).toBe('serverStopping');
+  });
+});

@@ -1,0 +1,333 @@
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join as joinPath } from 'node:path';
+import { connect } from '@exec-server/client';
+import { startFaultProxy } from '@exec-server/testing';
+import { execa } from 'execa';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isAlive, serverProgram } from '../support/links.js';
+import { until } from '../support/until.js';
+
+interface Ended {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly exitCode: number | undefined;
+}
+
+async function command(args: readonly string[], options: { readonly input: string } = { input: '' }): Promise<Ended> {
+  const { stdout, stderr, exitCode } = await execa(process.execPath, [serverProgram, ...args], {
+    reject: false,
+    input: options.input,
+  });
+  return { stdout, stderr, exitCode };
+}
+
+interface Serving {
+  readonly url: string;
+  /** The exit code, once the server has ended. */
+  readonly ended: Promise<number | undefined>;
+  kill(signal: NodeJS.Signals): void;
+  stop(): Promise<void>;
+}
+
+async function serve(...args: string[]): Promise<Serving> {
+  const program = execa(process.execPath, [serverProgram, '--listen', 'ws://127.0.0.1:0', ...args], {
+    reject: false,
+    buffer: false,
+    stdin: 'ignore',
+    stderr: 'ignore',
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    program.stdout.once('data', (line: Buffer) => resolve(line.toString().trim()));
+    program.stdout.once('end', () => reject(new Error('the server ended without a URL')));
+  });
+  return {
+    url,
+    ended: program.then(({ exitCode }) => exitCode),
+    kill: (signal) => void program.kill(signal),
+    stop: async () => {
+      program.kill('SIGTERM');
+      await program;
+    },
+  };
+}
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(joinPath(tmpdir(), 'exec-server-cli-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+describe('exec-server run', () => {
+  it('passes streams and the exit code through', async () => {
+    const result = await command(['run', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7'], { input: '' });
+    expect(result).toMatchObject({ stdout: 'out', stderr: 'err', exitCode: 7 });
+  });
+
+  it('ends a command that reads stdin, by EOF', async () => {
+    const result = await command(['run', '--', 'cat'], { input: 'hi' });
+    expect(result).toMatchObject({ stdout: 'hi', exitCode: 0 });
+  });
+
+  it('exits with 128 + n for a death by signal', async () => {
+    expect((await command(['run', '--', 'sh', '-c', 'kill -15 $$'], { input: '' })).exitCode).toBe(143);
+  });
+
+  it('takes variables, a folder, and arguments that look like options', async () => {
+    const result = await command(
+      ['run', '--cwd', folder, '--env', 'A=1=2', '--env', 'B=', 'sh', '-c', 'pwd; echo "$A|$B|$1"', 'x', '--help'],
+      {
+        input: '',
+      },
+    );
+    expect(result.stdout).toBe(`${folder}\n1=2||--help`);
+  });
+
+  it('says in one sentence that a program is missing, and exits as a shell does', async () => {
+    const missing = await command(['run', '--', 'no-such-program'], { input: '' });
+    expect(missing).toMatchObject({ exitCode: 127, stderr: 'exec-server: no-such-program: not found' });
+    expect((await command(['run', '--', '/tmp'], { input: '' })).exitCode).toBe(126);
+  });
+
+  it('passes Ctrl-C on to the command', async () => {
+    const running = execa(
+      process.execPath,
+      [
+        serverProgram,
+        'run',
+        '--',
+        'sh',
+        '-c',
+        'trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.05; done',
+      ],
+      {
+        reject: false,
+        stdin: 'pipe',
+      },
+    );
+    for await (const line of running.iterable()) {
+      if (line === 'ready') running.kill('SIGINT');
+    }
+    expect(await running).toMatchObject({ exitCode: 9 });
+  });
+
+  it('ends when the reader of its output goes away', async () => {
+    const result = await execa('bash', [
+      '-c',
+      `${process.execPath} ${serverProgram} run -- yes </dev/null | head -n 1; echo \${PIPESTATUS[0]}`,
+    ]);
+    expect(result.stdout).toBe('y\n141');
+  });
+
+  it('goes on over a cut in the middle, and says so', async () => {
+    const server = await serve();
+    const proxy = await startFaultProxy({ target: server.url });
+    const running = execa(
+      process.execPath,
+      [serverProgram, 'run', '--url', proxy.url, '--', 'sh', '-c', 'echo first; cat; echo last'],
+      {
+        reject: false,
+        stdin: 'pipe',
+      },
+    );
+    const lines: string[] = [];
+    for await (const line of running.iterable()) {
+      lines.push(line);
+      if (line !== 'first') continue;
+      proxy.refuse(2);
+      proxy.cut();
+      running.stdin.end('sent into the cut\n');
+    }
+    const result = await running;
+    expect(lines).toEqual(['first', 'sent into the cut', 'last']);
+    expect(result.exitCode).toBe(0);
+    expect(result.stderr).toMatch(/connection was lost.*reconnecting\n.*reconnected after \d+ ms/s);
+    await proxy.close();
+    await server.stop();
+  });
+
+  it('says where nobody listens', async () => {
+    const result = await command(['run', '--url', 'ws://127.0.0.1:9', '--', 'true'], { input: '' });
+    expect(result.exitCode).toBe(1);
+    expect(result.stderr).toContain('ws://127.0.0.1:9');
+    expect(result.stderr.split('\n')).toHaveLength(1);
+  });
+});
+
+describe('exec-server --listen', () => {
+  it('wants its token, in constant words', async () => {
+    const tokenFile = joinPath(folder, 'token');
+    await writeFile(tokenFile, '  secret-token\n');
+    const server = await serve('--ws-auth', 'capability-token', '--ws-token-file', tokenFile);
+    await expect(connect({ url: server.url })).rejects.toMatchObject({
+      code: 'REFUSED',
+      data: { status: 401, body: 'missing websocket bearer token' },
+    });
+    await expect(connect({ url: server.url, token: 'wrong' })).rejects.toMatchObject({
+      data: { status: 401, body: 'invalid websocket bearer token' },
+    });
+    const client = await connect({ url: server.url, token: () => 'secret-token' });
+    expect((await client.run(['echo', 'in'])).text()).toBe('in\n');
+    await client.close();
+    const wrong = joinPath(folder, 'wrong');
+    await writeFile(wrong, 'nope');
+    expect(
+      (await command(['run', '--url', server.url, '--token-file', wrong, '--', 'true'], { input: '' })).stderr,
+    ).toContain('401');
+    expect(
+      (await command(['run', '--url', server.url, '--token-file', tokenFile, '--', 'true'], { input: '' })).exitCode,
+    ).toBe(0);
+    await server.stop();
+  });
+
+  it('kills every child when it is told to stop, also those of detached sessions', async () => {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      const server = await serve();
+      const attached = await connect({ url: server.url });
+      const detached = await connect({ url: server.url });
+      const handles = [
+        await attached.start({ argv: ['sh', '-c', 'trap "" TERM INT HUP; sleep 600 & echo $!; wait'] }),
+        await detached.start({ argv: ['sh', '-c', 'sleep 600 & echo $!; wait'] }),
+      ];
+      const pids: number[] = [];
+      for (const handle of handles) {
+        pids.push(handle.pid ?? 0);
+        for await (const event of handle) {
+          if (event.type !== 'output') continue;
+          pids.push(Number(Buffer.from(event.bytes).toString()));
+          break;
+        }
+      }
+      expect(pids.every(isAlive)).toBe(true);
+      await detached.detach();
+      server.kill(signal);
+      expect(await server.ended).toBe(0);
+      await until(() => !pids.some(isAlive), `the children to die at ${signal}`);
+      await attached.close();
+    }
+  });
+
+  it('answers what was read when its stdin ends, then kills what runs and exits with 0', async () => {
+    const messages = [
+      { id: 1, method: 'initialize', params: { clientName: 'x' } },
+      { method: 'initialized' },
+      {
+        id: 2,
+        method: 'process/start',
+        params: { processId: 'p', argv: ['sleep', '600'], cwd: '/', env: { PATH: '/usr/bin:/bin' }, tty: false },
+      },
+      { id: 3, method: 'process/read', params: { processId: 'p', waitMs: 60_000 } },
+      ...Array.from({ length: 50 }, (_, index) => ({ id: index + 4, method: 'environment/status' })),
+    ];
+    const result = await command(['--listen', 'stdio'], {
+      input: messages.map((message) => JSON.stringify(message)).join('\n'),
+    });
+    expect(result.exitCode).toBe(0);
+    const answers = result.stdout
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id?: number; result?: { pid?: number } });
+    const ids = answers.flatMap(({ id }) => (id === undefined ? [] : [id]));
+    expect(ids.sort((a, b) => a - b)).toEqual(Array.from({ length: 53 }, (_, index) => index + 1));
+    const pid = answers.find(({ id }) => id === 2)?.result?.pid ?? 0;
+    expect(pid).toBeGreaterThan(0);
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  it('serves /readyz and refuses pages and foreign names', async () => {
+    const server = await serve();
+    const http = server.url.replace('ws:', 'http:');
+    expect((await fetch(`${http}/readyz`)).status).toBe(200);
+    expect((await fetch(`${http}/readyz`, { headers: { origin: 'https://example.org' } })).status).toBe(403);
+    expect((await fetch(`${http}/metrics`)).status).toBe(404);
+    expect((await fetch(http)).status).toBe(400);
+    await server.stop();
+  });
+});
+
+describe('a wrong command line', () => {
+  const cases: readonly [string, readonly string[], number, RegExp][] = [
+    ['an unknown flag', ['--nope'], 2, /unknown option/],
+    ['an unknown command', ['frobnicate'], 2, /too many arguments/],
+    ['a host name to listen on', ['--listen', 'ws://localhost:1'], 2, /literal address/],
+    ['a path to listen on', ['--listen', 'ws://127.0.0.1:1/x'], 2, /literal address/],
+    ['an open bind without a token', ['--listen', 'ws://0.0.0.0:0'], 2, /without authentication/],
+    ['a token file without its mode', ['--ws-token-file', 'x'], 2, /needs --ws-auth/],
+    ['a mode without its token file', ['--ws-auth', 'capability-token'], 2, /needs --ws-token-file/],
+    [
+      'authentication over stdio',
+      ['--listen', 'stdio', '--ws-auth', 'capability-token'],
+      2,
+      /requires a WebSocket listener/,
+    ],
+    [
+      'a token file that is not there',
+      ['--ws-auth', 'capability-token', '--ws-token-file', '/no/such/file'],
+      1,
+      /\/no\/such\/file/,
+    ],
+    ['a lease that is no number', ['--session-ttl-ms', 'soon'], 2, /whole number/],
+    ['a concurrency of none', ['--concurrent-requests', '0'], 2, /whole number from 1/],
+    ['run without a command', ['run'], 2, /missing required argument/],
+    ['a variable without a value', ['run', '--env', 'A', 'true'], 2, /NAME=VALUE/],
+    ['a url that is none', ['run', '--url', 'localhost', 'true'], 2, /ws:\/\//],
+  ];
+  it.each(cases)('%s ends with one sentence and its code', async (_what, args, code, words) => {
+    const result = await command(args, { input: '' });
+    expect(result.exitCode).toBe(code);
+    expect(result.stderr).toMatch(words);
+    expect(result.stderr.trim().split('\n')).toHaveLength(1);
+    expect(result.stdout).toBe('');
+  });
+
+  it('an unreadable token file ends with code 1', async () => {
+    const empty = joinPath(folder, 'empty');
+    await writeFile(empty, '');
+    await chmod(empty, 0o600);
+    const result = await command(['--ws-auth', 'capability-token', '--ws-token-file', empty], { input: '' });
+    expect(result).toMatchObject({ exitCode: 1, stderr: `exec-server: --ws-token-file ${empty}: the file is empty` });
+  });
+
+  it('a port in use ends with code 1', async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    const address = taken.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const result = await command(['--listen', `ws://127.0.0.1:${port}`], { input: '' });
+    expect(result).toMatchObject({
+      exitCode: 1,
+      stderr: `exec-server: cannot listen on ws://127.0.0.1:${port}: the port is in use`,
+    });
+    await new Promise((resolve) => taken.close(resolve));
+  });
+});
+
+describe('exec-server --help', () => {
+  it.each([[['--help']], [['run', '--help']], [['demo', '--help']]])('%s has an example', async (args) => {
+    const result = await command(args, { input: '' });
+    expect(result.exitCode).toBe(0);
+    expect(result.stdout).toContain('Examples:');
+  });
+
+  it('prints its version', async () => {
+    expect((await command(['--version'], { input: '' })).stdout).toBe('0.1.0');
+  });
+});
+
+describe('exec-server demo', () => {
+  it('shows its cuts and ends with two equal digests', async () => {
+    const files = joinPath(folder, 'files');
+    await mkdir(files);
+    for (let file = 0; file < 200; file += 1)
+      await writeFile(joinPath(files, `file ${file}`), Buffer.alloc(200_000, file));
+    const result = await command(['demo', '--cuts', '3', '--path', files], { input: '' });
+    expect(result.exitCode, `${result.stdout}\n${result.stderr}`).toBe(0);
+    const digests = [
+      ...result.stdout.matchAll(/sha256 of what the (?:client received|job wrote):\s+([0-9a-f]{64})/g),
+    ].map((match) => match[1]);
+    expect(digests).toHaveLength(2);
+    expect(digests[0]).toBe(digests[1]);
+    expect(result.stdout.match(/cut \d+:/g)).toHaveLength(3);
+    expect(result.stdout).toMatch(/cuts: 3/);
+  });
+});

@@ -1,0 +1,235 @@
+import { createHash, randomInt } from 'node:crypto';
+import { connect, type ProcessEvent, type ProcessHandle } from '@exec-server/client';
+import { createExecServer } from '@exec-server/server';
+import { hasMethod, startFaultProxy } from '@exec-server/testing';
+import { describe, expect, it } from 'vitest';
+import { joinByProxy } from '../support/proxied.js';
+import { scaled } from '../support/scale.js';
+import { until } from '../support/until.js';
+
+const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
+
+interface Taken {
+  readonly digest: string;
+  readonly bytes: number;
+  readonly gaps: readonly Extract<ProcessEvent, { type: 'gap' }>[];
+  readonly order: readonly string[];
+}
+
+/** Takes everything and checks that no event came twice, out of order or unannounced. */
+async function take(handle: ProcessHandle, each: () => void = () => {}): Promise<Taken> {
+  const hash = createHash('sha256');
+  const gaps: Extract<ProcessEvent, { type: 'gap' }>[] = [];
+  const order: string[] = [];
+  let bytes = 0;
+  let lastSeq = 0;
+  for await (const event of handle) {
+    const first = event.type === 'gap' ? event.fromSeq : event.seq;
+    expect(first).toBe(lastSeq + 1);
+    lastSeq = event.type === 'gap' ? event.throughSeq : event.seq;
+    if (event.type === 'output') {
+      hash.update(event.bytes);
+      bytes += event.bytes.length;
+    } else {
+      if (event.type === 'gap') gaps.push(event);
+      order.push(event.type);
+    }
+    each();
+  }
+  return { digest: hash.digest('hex'), bytes, gaps, order };
+}
+
+const seqArgv = (lines: number): string[] => ['seq', '-f', '%015.0f', '0', String(lines - 1)];
+
+function seqDigest(lines: number): string {
+  const hash = createHash('sha256');
+  for (let line = 0; line < lines; line += 1) hash.update(`${String(line).padStart(15, '0')}\n`);
+  return hash.digest('hex');
+}
+
+describe('a flood that is cut again and again', () => {
+  it(`arrives whole over ${scaled(30, 100)} cuts at random points, some inside a frame`, async () => {
+    const seed = randomInt(2 ** 31);
+    const cuts = scaled(30, 100);
+    const lines = cuts * 65_536;
+    const joined = await joinByProxy({
+      server: { retainedBytesPerProcess: lines * 16 },
+      proxy: { seed, rules: [{ when: { direction: 'down', aboutEveryBytes: 1_000_000 }, do: 'cut', times: cuts }] },
+    });
+    const handle = await joined.client.start({ argv: seqArgv(lines) });
+    const taken = await take(handle);
+    expect(joined.proxy.counters.cuts, `seed ${seed}`).toBe(cuts);
+    expect(taken, `seed ${seed}`).toMatchObject({ bytes: lines * 16, gaps: [], order: ['exited', 'closed'] });
+    expect(taken.digest, `seed ${seed}`).toBe(seqDigest(lines));
+    await joined.expectClean();
+  });
+
+  it('says exactly what is gone when a cut lasts longer than the window', async () => {
+    const lines = 1_000_000;
+    const joined = await joinByProxy();
+    const argv = ['sh', '-c', `read go; seq -f %015.0f 0 ${lines - 1}; echo end >&2`];
+    const handle = await joined.client.start({ argv, stdin: 'pipe' });
+    joined.proxy.cutAfterBytes('down', 200_000);
+    const taking = take(handle);
+    const stopRefusing = joined.client.onState((state) => {
+      if (state === 'recovering') joined.proxy.refuse(true);
+    });
+    await handle.write('go\n');
+    await until(() => joined.server.gauges().runningProcesses === 0, 'the flood to end while nobody is attached');
+    stopRefusing();
+    joined.proxy.refuse(false);
+    const taken = await taking;
+    expect(taken.gaps).toHaveLength(1);
+    expect(taken.bytes + (taken.gaps[0]?.bytes ?? 0)).toBe(lines * 16 + 4);
+    expect(taken.order).toEqual(['gap', 'exited', 'closed']);
+    await joined.expectClean();
+  });
+});
+
+describe('a process whose connection is cut', () => {
+  it('goes on under the same pid, and no event is missing', async () => {
+    const joined = await joinByProxy();
+    const handle = await joined.client.start({
+      argv: [
+        '/bin/sh',
+        '-c',
+        'echo "ready:$$"; IFS= read -r a; echo "during:$$:$a"; IFS= read -r b; echo "after:$$:$b"; exit 7',
+      ],
+      stdin: 'pipe',
+    });
+    const { sessionId } = joined.client;
+    let output = '';
+    const seen: string[] = [];
+    for await (const event of handle) {
+      if (event.type === 'output') {
+        output += text(event.bytes);
+        if (output.endsWith(`ready:${handle.pid}\n`)) {
+          // Sent into the cut: it takes effect once, when the connection is back.
+          joined.proxy.refuse(3);
+          joined.proxy.cut();
+          await handle.write('one\n');
+          expect(joined.proxy.counters.cuts).toBe(1);
+        } else if (output.endsWith(':one\n')) {
+          joined.proxy.cut();
+          await handle.end('two\n');
+        }
+      }
+      seen.push(event.type);
+    }
+    expect(output).toBe(`ready:${handle.pid}\nduring:${handle.pid}:one\nafter:${handle.pid}:two\n`);
+    expect(seen).toEqual(['output', 'output', 'output', 'exited', 'closed']);
+    expect(await handle.wait()).toMatchObject({ exitCode: 7 });
+    expect(joined.client.sessionId).toBe(sessionId);
+    await joined.expectClean();
+  });
+
+  it('has calls wait for the connection to come back', async () => {
+    const joined = await joinByProxy();
+    joined.proxy.refuse(true);
+    joined.proxy.cut();
+    await until(() => joined.client.state === 'recovering', 'the loss to be noticed');
+    let settled = false;
+    const status = joined.client.call('environment/status', null).finally(() => {
+      settled = true;
+    });
+    await until(() => joined.proxy.counters.refused >= 2, 'two refused dials');
+    expect(settled).toBe(false);
+    joined.proxy.refuse(false);
+    expect(await status).toEqual({ status: 'ready' });
+    await joined.expectClean();
+  });
+
+  it.each(['process/exited', 'process/closed'])(
+    'is told of its end once when the cut comes before %s',
+    async (method) => {
+      const joined = await joinByProxy({
+        proxy: { rules: [{ when: { direction: 'down', beforeMessage: hasMethod(method) }, do: 'cut', times: 1 }] },
+      });
+      const handle = await joined.client.start({ argv: ['sh', '-c', 'echo one; exit 3'] });
+      const taken = await take(handle);
+      expect(joined.proxy.counters.cuts).toBe(1);
+      expect(taken).toMatchObject({ bytes: 4, gaps: [], order: ['exited', 'closed'] });
+      await joined.expectClean();
+    },
+  );
+
+  it.each([
+    ['the request has passed', { direction: 'up', afterMessage: hasMethod('process/start') }],
+    ['the request has not passed', { direction: 'up', beforeMessage: hasMethod('process/start') }],
+    [
+      'the answer has not passed',
+      { direction: 'down', beforeMessage: (message: string) => message.includes('"sandboxType"') },
+    ],
+  ] as const)('starts once when the connection is cut and %s', async (_when, when) => {
+    const joined = await joinByProxy({ proxy: { rules: [{ when, do: 'cut', times: 1 }] } });
+    const result = await joined.client.run(['sh', '-c', 'echo $$']);
+    expect(joined.proxy.counters.cuts).toBe(1);
+    expect(result.exitCode).toBe(0);
+    expect(result.text()).toMatch(/^\d+\n$/);
+    expect(joined.server.gauges().processes).toBe(1);
+    await joined.expectClean();
+  });
+
+  it('takes each of many writes once over cuts in both directions', async () => {
+    const seed = randomInt(2 ** 31);
+    const joined = await joinByProxy({
+      proxy: { seed, rules: [{ when: { direction: 'up', aboutEveryBytes: 150_000 }, do: 'cut', times: 8 }] },
+    });
+    const handle = await joined.client.start({ argv: ['sha256sum'], stdin: 'pipe' });
+    const input = Buffer.alloc(1_500_000, 'every byte once ');
+    for (let at = 0; at < input.length; at += 65_536) await handle.write(input.subarray(at, at + 65_536));
+    await handle.end();
+    let output = '';
+    for await (const piece of handle.text()) output += piece;
+    expect(output.split(' ')[0], `seed ${seed}`).toBe(createHash('sha256').update(input).digest('hex'));
+    expect(joined.proxy.counters.cuts, `seed ${seed}`).toBeGreaterThan(3);
+    await joined.expectClean();
+  });
+});
+
+describe('a session that cannot be resumed', () => {
+  it('is a typed outcome when its lease is over', async () => {
+    const joined = await joinByProxy({ server: { sessionLeaseMs: 30 } });
+    const handle = await joined.client.start({ argv: ['sleep', '600'] });
+    joined.proxy.refuse(true);
+    joined.proxy.cut();
+    await until(() => joined.server.gauges().sessions === 0, 'the lease to run out');
+    joined.proxy.refuse(false);
+    await expect(handle.wait()).rejects.toMatchObject({ code: 'SESSION_EXPIRED' });
+    await expect(joined.client.start({ argv: ['true'] })).rejects.toMatchObject({ code: 'SESSION_EXPIRED' });
+    await joined.expectClean();
+  });
+
+  it('is a typed outcome when the server was restarted', async () => {
+    const first = createExecServer();
+    const { url } = await first.listen();
+    const proxy = await startFaultProxy({ target: url });
+    const client = await connect({ url: proxy.url });
+    const handle = await client.start({ argv: ['sleep', '600'] });
+    const second = createExecServer();
+    proxy.setTarget((await second.listen()).url);
+    proxy.cut();
+    await expect(handle.wait()).rejects.toMatchObject({ code: expect.stringMatching(/SESSION_EXPIRED|SERVER_GONE/) });
+    await client.close();
+    await proxy.close();
+    await first.close();
+    await second.close();
+  });
+
+  it('is a typed outcome when the server is gone', async () => {
+    const joined = await joinByProxy({ client: { recoveryMs: 100 } });
+    const handle = await joined.client.start({ argv: ['sleep', '600'] });
+    joined.proxy.stopListening();
+    joined.proxy.cut();
+    await expect(handle.wait()).rejects.toMatchObject({ code: 'RECOVERY_FAILED', data: { cursor: 0 } });
+    await joined.expectClean();
+  });
+
+  it('is refused to a second controller while the first one is there', async () => {
+    const joined = await joinByProxy();
+    await expect(
+      connect({ url: joined.proxy.url, resumeSessionId: joined.client.sessionId, recoveryMs: 100 }),
+    ).rejects.toMatchObject({ data: { reason: 'attachedElsewhere' } });
+    await joined.expectClean();
+  });
+});

@@ -1,0 +1,23 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const source = (path: string): string => fileURLToPath(new URL(`../packages/${path}`, import.meta.url));
+
+/** Full counts and long soaks, run by `pnpm test:extended`; the short form stays under four minutes on two cores. */
+const full = process.env['EXEC_SERVER_TEST_SCALE'] === 'full';
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^@exec-server\/protocol\/schemas$/, replacement: source('protocol/src/schemas.ts') },
+      { find: /^@exec-server\/(protocol|server|client|testing)$/, replacement: source('$1/src/index.ts') },
+    ],
+  },
+  test: {
+    include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: full ? 300_000 : 30_000,
+    hookTimeout: 30_000,
+  },
+});
