@@ -105,8 +105,14 @@ export class Client implements AsyncDisposable {
     registry.register(record);
     record.started(undefined);
     try {
-      const fault = record.acceptReply(await this.#session.read(processId, afterSeq, call));
-      if (fault !== undefined) throw fault;
+      for (let more = true; more; ) {
+        const before = record.cursor;
+        const reply = await this.#session.read(processId, before, call);
+        const fault = record.acceptReply(reply);
+        if (fault !== undefined) throw fault;
+        // What a process that is over has left is pushed by nobody.
+        more = reply.endsLater && record.cursor > before;
+      }
     } catch (error) {
       registry.remove(record);
       throw error;

@@ -71,7 +71,18 @@ describe('readReply', () => {
       exited: false,
       exitCode: null,
       closed: false,
+      endsLater: false,
     });
+  });
+
+  it('does not take a close for covered that lies behind the answer', () => {
+    const answer = (nextSeq: number): unknown => ({
+      ...readResult({ chunks: [chunk(1, 'hi')], nextSeq, exited: true, exitCode: 0, closed: true }),
+      exitedSeq: 2,
+      closedSeq: 3,
+    });
+    expect(readReply(answer(2))).toMatchObject({ closed: false, endsLater: true });
+    expect(readReply(answer(4))).toMatchObject({ closed: true, endsLater: false });
   });
 
   it('takes what an extended server adds', () => {

@@ -32,7 +32,10 @@ export interface ReadReply {
   readonly nextSeq: number;
   readonly exited: boolean;
   readonly exitCode: number | null;
+  /** Whether the close is covered by this answer. */
   readonly closed: boolean;
+  /** The process has closed, and this answer does not reach the close. */
+  readonly endsLater: boolean;
   readonly epoch?: string;
   readonly firstRetainedSeq?: number;
   readonly gap?: GapEvent;
@@ -102,12 +105,14 @@ export function startReply(value: unknown): StartReply | undefined {
 
 export function readReply(value: unknown): ReadReply | undefined {
   if (!isObject(value)) return undefined;
-  const { chunks, nextSeq, exited, exitCode, closed, epoch, firstRetainedSeq, gap, signal, exitedSeq } = value;
+  const { chunks, nextSeq, exited, exitCode, closed, epoch, firstRetainedSeq, gap, signal, exitedSeq, closedSeq } =
+    value;
   if (!Array.isArray(chunks) || !isSeq(nextSeq) || typeof exited !== 'boolean' || typeof closed !== 'boolean') {
     return undefined;
   }
   if (!absent(exitCode) && !isInteger(exitCode)) return undefined;
   if (exited && absent(exitCode)) return undefined;
+  const endsLater = closed && isSeq(closedSeq) && closedSeq >= nextSeq;
   const events: OutputEvent[] = [];
   for (const chunk of chunks as readonly unknown[]) {
     const event = isObject(chunk) ? outputEvent(chunk) : undefined;
@@ -121,7 +126,8 @@ export function readReply(value: unknown): ReadReply | undefined {
     nextSeq,
     exited,
     exitCode: exitCode ?? null,
-    closed,
+    closed: closed && !endsLater,
+    endsLater,
     ...(isText(epoch) ? { epoch } : {}),
     ...(isCount(firstRetainedSeq) ? { firstRetainedSeq } : {}),
     ...(range === undefined ? {} : { gap: range }),

@@ -10,7 +10,7 @@ import { type InitializeReply, type ReadReply, readReply } from './guards.js';
 import { type ClientState, type CommonOptions, policyOf, publicState } from './options.js';
 import { type DriverHost, RecoveryDriver } from './recovery/driver.js';
 import type { State } from './recovery/machine.js';
-import { CatchUp } from './registry/catchUp.js';
+import { CatchUp, readBudget } from './registry/catchUp.js';
 import { ProcessRecord, type RecordHost } from './registry/processRecord.js';
 import { SessionRegistry } from './registry/sessionRegistry.js';
 import type { Carrier, Dialer } from './transport/dialer.js';
@@ -87,7 +87,7 @@ export class Session {
   }
 
   read(processId: string, afterSeq: number, options: CallOptions = {}): Promise<ReadReply> {
-    const params = { processId, afterSeq };
+    const params = { processId, afterSeq, ...readBudget(this.#server?.extended !== undefined) };
     return this.calls.call({ method: 'process/read', params, guard: readReply, data: { processId } }, options);
   }
 

@@ -1,4 +1,4 @@
-/** JSON-RPC messages: text to a tagged result, by the rules and in the words of the reference (REFERENCE 1.2-1.4). Pure. */
+/** JSON-RPC messages: text to a tagged result, by the rules and in the words of the reference. Pure. */
 import type { RequestId } from './ids.js';
 import { FaultFinder, findFault } from './jsonFault.js';
 import { type Container, countMembers, isContainer, isObject, surveyJson } from './jsonSurvey.js';

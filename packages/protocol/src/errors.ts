@@ -105,7 +105,7 @@ export const reasons = {
   duplicateProcess: {
     code: invalidRequest,
     retryable: false,
-    meaning: 'The id is taken by a process that runs, is starting, or is still kept after its end.',
+    meaning: 'The id is taken by a process of this session that runs, is starting, or has ended.',
     action: 'Choose another id.',
   },
   startCancelled: {

@@ -3,13 +3,13 @@
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** Largest single WebSocket frame a peer may send us; the reference refuses one byte more (REFERENCE 1.8). */
+/** Largest single WebSocket frame a peer may send us; the reference refuses one byte more. */
 export const MAX_FRAME_BYTES = 16 * MIB;
-/** Largest message, whether one line or many WebSocket fragments (REFERENCE 1.8, 1.9). */
+/** Largest message, whether one line or many WebSocket fragments, as the reference has it. */
 export const MAX_MESSAGE_BYTES = 64 * MIB;
-/** JSON values in one message (REFERENCE 1.8). */
+/** JSON values in one message, as the reference has it. */
 export const MAX_JSON_VALUES = 262_144;
-/** Nesting levels in one message (REFERENCE 1.8). */
+/** Nesting levels in one message, as the reference has it. */
 export const MAX_JSON_DEPTH = 127;
 /** Largest reply we send; a foreign client takes frames of 16 MiB, so a reply stays well below. */
 export const MAX_REPLY_BYTES = 12 * MIB;
@@ -39,7 +39,9 @@ export const REPLY_HIGH_WATER_BYTES = 4 * MIB;
 export const STDIN_QUEUE_BYTES = 1 * MIB;
 /** Writes of one process that wait for room in its stdin queue. */
 export const STDIN_WAITING_WRITES = 128;
-/** Write ids remembered per process (REFERENCE 9). */
+/** Bytes of the writes of one process that wait for room in its stdin queue; a single larger write still may. */
+export const STDIN_WAITING_BYTES = 4 * MIB;
+/** Write ids remembered per process, as the reference has it. */
 export const REMEMBERED_WRITE_IDS = 4096;
 /** Longest write id; the reference has no limit and keeps 4096 of any length. */
 export const MAX_WRITE_ID_BYTES = 4 * KIB;
@@ -65,12 +67,14 @@ export const TOMBSTONES_PER_SESSION = 4096;
 /** Ids of expired sessions remembered by a server. */
 export const EXPIRED_SESSIONS_REMEMBERED = 4096;
 
-/** How long a detached session lives (REFERENCE 2.4). */
+/** How long a detached session lives, as the reference has it. */
 export const SESSION_LEASE_MS = 80_000;
 /** Longest lease a client may ask for. */
 export const MAX_SESSION_LEASE_MS = 24 * 60 * 60 * 1000;
-/** How long an exited process stays readable after its close (REFERENCE 3.9). */
+/** How long an exited process stays readable after its close, as the reference has it. */
 export const EXITED_RETENTION_MS = 80_000;
+/** How long a resume waits for the requests of the lost connection; a client waits INITIALIZE_TIMEOUT_MS for its answer. */
+export const SETTLE_WAIT_MS = 5_000;
 /** How long pushes of a process wait for its first read after a resume. */
 export const FIRST_READ_WAIT_MS = 30_000;
 /** WebSocket ping interval of the server. */
@@ -81,13 +85,18 @@ export const MAX_TIMER_MS = 2_147_483_647;
 export const CONNECT_TIMEOUT_MS = 10_000;
 /** How long the answer to `initialize` may take. */
 export const INITIALIZE_TIMEOUT_MS = 10_000;
-/** How long a client goes on trying after a cut; shorter than SESSION_LEASE_MS because the two clocks start apart (REFERENCE 11.3). */
+/** How long a client goes on trying after a cut; shorter than SESSION_LEASE_MS because the two clocks start apart. The value is that of the reference. */
 export const RECOVERY_MS = 45_000;
 
-/** Events a client holds behind a hole, per process (REFERENCE 11.5). */
+/** Events a client holds behind a hole, per process, as the reference has it. */
 export const REORDER_EVENTS = 4096;
 /** Bytes a client holds behind a hole, per process. */
 export const REORDER_BYTES = 4 * MIB;
+/**
+ * Output bytes a client asks for at a time where it reads what pushes did not bring: little, so that a connection that is cut
+ * all the time still makes progress; pushes go on behind the answer.
+ */
+export const CATCH_UP_READ_BYTES = 256 * KIB;
 /** Output bytes a client keeps for a process nobody iterates yet, for a late subscriber. */
 export const CLIENT_TAIL_BYTES = 1 * MIB;
 

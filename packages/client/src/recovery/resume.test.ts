@@ -37,7 +37,7 @@ describe('a resume', () => {
 
     const next = await resume(connected);
     const read = await next.next('process/read');
-    expect(read.params).toEqual({ processId: 'p', afterSeq: 2 });
+    expect(read.params).toMatchObject({ processId: 'p', afterSeq: 2 });
     // A push beyond what the answer covers, and doubles of what it has.
     next.output('p', 5, 'five');
     next.output('p', 3, 'three');

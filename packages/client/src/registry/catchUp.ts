@@ -1,5 +1,5 @@
 /** Repairs what pushes did not bring: reads every process from its cursor after a resume, and one process when a hole stays. */
-import { ErrorCode, RemoteError } from '@exec-server/protocol';
+import { ErrorCode, limits, RemoteError } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
 import type { Connection } from '../connection.js';
 import { ClientError, fromRemote, isClientError } from '../errors.js';
@@ -11,6 +11,14 @@ import type { SessionRegistry } from './sessionRegistry.js';
 export const HOLE_MS = 1_000;
 /** Processes read at a time after a resume; each answer may have megabytes. */
 const READS_AT_A_TIME = 8;
+
+/**
+ * The budget of one read. Our server goes on pushing behind an answer and says where a process ends, so little is asked for;
+ * a foreign server tells of exit and close by number only in an answer without a budget.
+ */
+export function readBudget(extended: boolean): { readonly maxBytes?: number } {
+  return extended ? { maxBytes: limits.CATCH_UP_READ_BYTES } : {};
+}
 
 export interface CatchUpHost {
   /** A read that waits for a ready connection. */
@@ -59,7 +67,8 @@ export class CatchUp {
     const { processId } = record;
     let answer: unknown;
     try {
-      answer = await connection.request('process/read', { processId, afterSeq: record.cursor });
+      const budget = readBudget(connection.extended);
+      answer = await connection.request('process/read', { processId, afterSeq: record.cursor, ...budget });
     } catch (error) {
       if (!(error instanceof RemoteError)) throw error;
       this.#readFailed(record, fromRemote(error, 'process/read', { processId }));
@@ -89,16 +98,18 @@ export class CatchUp {
   }
 
   async #repair(record: ProcessRecord): Promise<void> {
-    if (!record.hasHole || record.phase !== 'live') return;
-    let reply: ReadReply;
-    try {
-      reply = await this.#host.read(record, record.cursor);
-    } catch (error) {
-      if (!isClientError(error) || error.code !== 'SERVER_ERROR') throw error;
-      this.#readFailed(record, error);
-      return;
+    for (let before = -1; record.hasHole && record.phase === 'live' && record.cursor > before; ) {
+      before = record.cursor;
+      let reply: ReadReply;
+      try {
+        reply = await this.#host.read(record, record.cursor);
+      } catch (error) {
+        if (!isClientError(error) || error.code !== 'SERVER_ERROR') throw error;
+        this.#readFailed(record, error);
+        return;
+      }
+      this.#merge(record, reply);
     }
-    this.#merge(record, reply);
   }
 
   #repaired(record: ProcessRecord): void {

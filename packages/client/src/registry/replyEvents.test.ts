@@ -7,7 +7,7 @@ const nothingKnown: Known = { afterSeq: 0, held: [], exitKnown: false };
 
 function reply(seqs: readonly number[], overrides: Partial<ReadReply>): ReadReply {
   const chunks = seqs.map((seq) => ({ type: 'output', seq, stream: 'stdout', bytes: new Uint8Array(1) }) as const);
-  return { chunks, nextSeq: 1, exited: false, exitCode: null, closed: false, ...overrides };
+  return { chunks, nextSeq: 1, exited: false, exitCode: null, closed: false, endsLater: false, ...overrides };
 }
 
 /** Events in short: `2` output, `x3` exit, `c4` close, `g5-6` gap. */

@@ -1,6 +1,6 @@
 /**
  * Turns the answer to `process/read` into sequenced events. Numbers an answer covers and does not contain are gone: they
- * become gaps. Foreign servers do not say where the exit sits; its place is inferred (REFERENCE 11.4). Pure.
+ * become gaps. Foreign servers do not say where the exit sits; its place is inferred. Pure.
  */
 import { type ClosedEvent, clipGap, type ExitedEvent, firstSeqOf, lastSeqOf, type ProcessEvent } from '../events.js';
 import type { ReadReply } from '../guards.js';

@@ -84,6 +84,8 @@ export const ReadResult = z.object({
   signal: z.string().optional(),
   /** The seq of the exit event; absent until `exited`. */
   exitedSeq: u64.optional(),
+  /** The seq of the close event; absent until `closed`. Not below `nextSeq`: this reply does not reach it. */
+  closedSeq: u64.optional(),
 });
 
 export const WriteParams = z.object({

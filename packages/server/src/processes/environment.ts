@@ -1,4 +1,4 @@
-/** The environment of a child, computed from policy, request and metadata (REFERENCE 3.7). Pure. */
+/** The environment of a child, computed from policy, request and metadata. Pure. */
 import type { EnvPolicy } from '@exec-server/protocol';
 
 export interface EnvironmentInputs {

@@ -35,6 +35,11 @@ export class ProcessTable {
     if (this.#processes.has(id)) {
       throw new WireError('duplicateProcess', `process ${id} already exists`, { field: 'processId' });
     }
+    if (this.#tombstones.has(id)) {
+      // A late read of the old process must never be answered by a new one.
+      const message = `process ${id} already exists: it ended, and its id stays taken though its output is no longer kept`;
+      throw new WireError('duplicateProcess', message, { field: 'processId' });
+    }
     if (this.#processes.size >= limits.MAX_PROCESSES_PER_SESSION) {
       throw new WireError('tooManyProcesses', `the session holds ${this.#processes.size} processes`, {
         limit: limits.MAX_PROCESSES_PER_SESSION,
@@ -47,7 +52,6 @@ export class ProcessTable {
       onClosed: (closed) => this.#retain(closed),
     });
     this.#processes.set(id, process);
-    this.#tombstones.delete(id);
     return process;
   }
 

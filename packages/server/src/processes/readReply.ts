@@ -35,6 +35,7 @@ export function readReply(log: EventLog, params: ReadParams, epoch: string): Rea
   const throughSeq = wished !== undefined && last !== undefined ? last.seq : Math.min(read.throughSeq, log.nextSeq - 1);
   const tells = (seq: number | undefined): boolean => seq !== undefined && (wished !== undefined || seq <= throughSeq);
   const exited = tells(log.exited?.seq) ? log.exited : undefined;
+  const closed = tells(log.closed?.seq) ? log.closed : undefined;
   return {
     throughSeq,
     result: {
@@ -42,7 +43,7 @@ export function readReply(log: EventLog, params: ReadParams, epoch: string): Rea
       nextSeq: throughSeq + 1,
       exited: exited !== undefined,
       exitCode: exited?.exitCode ?? null,
-      closed: tells(log.closed?.seq),
+      closed: closed !== undefined,
       failure: null,
       sandboxDenied: false,
       epoch,
@@ -57,6 +58,7 @@ export function readReply(log: EventLog, params: ReadParams, epoch: string): Rea
             },
           }),
       ...(exited === undefined ? {} : { exitedSeq: exited.seq }),
+      ...(closed === undefined ? {} : { closedSeq: closed.seq }),
       ...(exited?.signal === undefined ? {} : { signal: exited.signal }),
     },
   };

@@ -61,15 +61,7 @@ export class StdinQueue {
     } else if (write.writeId !== undefined && this.#writeIds.has(write.writeId)) {
       return this.#answer('accepted');
     }
-    if (this.#waiting.length >= limits.STDIN_WAITING_WRITES) {
-      throw new WireError(
-        'stdinQueueFull',
-        `${this.#waiting.length} writes of this process already wait; it does not read its stdin`,
-        {
-          limit: limits.STDIN_WAITING_WRITES,
-        },
-      );
-    }
+    this.#refuseWhenFull(write.bytes.length);
     let waiting: Waiting | undefined;
     const answer = new Promise<StdinAnswer>((settle, fail) => {
       waiting = { write, settle, fail };
@@ -93,6 +85,18 @@ export class StdinQueue {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const { settle } of waiting) settle(this.#answer('stdinClosed'));
+  }
+
+  #refuseWhenFull(bytes: number): void {
+    const waitingBytes = this.#waiting.reduce((sum, { write }) => sum + write.bytes.length, bytes);
+    const tooMany = this.#waiting.length >= limits.STDIN_WAITING_WRITES;
+    const tooLarge = this.#waiting.length > 0 && waitingBytes > limits.STDIN_WAITING_BYTES;
+    if (!tooMany && !tooLarge) return;
+    const message = `${this.#waiting.length} writes of this process already wait; it does not read its stdin`;
+    throw new WireError('stdinQueueFull', message, {
+      limit: limits.STDIN_WAITING_WRITES,
+      limitBytes: limits.STDIN_WAITING_BYTES,
+    });
   }
 
   #answer(status: StdinAnswer['status']): StdinAnswer {

@@ -1,5 +1,5 @@
 /** One session: its process table, its lease, and the connection that controls it. */
-import type { SessionId } from '@exec-server/protocol';
+import { limits, type SessionId } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
 import type { Process } from '../processes/process.js';
 import { ProcessTable, type ProcessTableOptions } from '../processes/processTable.js';
@@ -32,7 +32,7 @@ export class Session {
   #attachment: Attachment | undefined;
   /** Whether the present attachment gets new processes at once: not before its predecessor's requests have settled. */
   #following = false;
-  #previous: Promise<void> = Promise.resolve();
+  #previous: Promise<unknown> = Promise.resolve();
   #cancelExpiry: (() => void) | undefined;
   #ended = false;
 
@@ -68,7 +68,7 @@ export class Session {
     this.#attachment = attachment;
     this.#cancelExpiry?.();
     this.#cancelExpiry = undefined;
-    await this.#previous;
+    await this.#settled();
     if (this.#attachment !== attachment || this.#ended) return !this.#ended;
     this.#following = true;
     for (const process of this.processes.values()) attachment.follow(process, { held: true });
@@ -80,10 +80,22 @@ export class Session {
     if (this.#attachment !== attachment) return;
     this.#attachment = undefined;
     this.#following = false;
-    this.#previous = attachment.settled();
+    this.#previous = Promise.all([this.#previous, attachment.settled()]);
     this.#lease = lease.detach(this.#lease, this.leaseMs, this.#clock.now());
     if (this.#ended) return;
     this.#cancelExpiry = this.#clock.after(this.leaseMs, () => this.#onExpired(this));
+  }
+
+  /** A start that hangs, on a dead file system for example, does not keep a client from its other processes. */
+  #settled(): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(limits.SETTLE_WAIT_MS, resolve);
+      // `settled` never rejects.
+      void this.#previous.then(() => {
+        cancel();
+        resolve();
+      });
+    });
   }
 
   /** A process was forked; its events go to whoever controls the session now. */
