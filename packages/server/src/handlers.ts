@@ -7,24 +7,15 @@ import {
   PROTOCOL_VERSION,
   type RequestMethod,
   type ResultOf,
-  type Seq,
 } from '@exec-server/protocol';
-import type { Parked, Parking } from './connection/parking.js';
-import type { Process } from './processes/process.js';
+import type { Parked } from './connection/parking.js';
+import type { HandlerContext } from './handlerContext.js';
 import { readProcess } from './processes/readHandler.js';
 import { signalProcess } from './processes/signalHandler.js';
 import { startProcess } from './processes/startHandler.js';
 import { writeProcess } from './processes/writeHandler.js';
 import type { ServerContext } from './serverContext.js';
 import type { Session } from './sessions/session.js';
-
-export interface HandlerContext {
-  readonly server: ServerContext;
-  readonly session: Session;
-  readonly parking: Parking;
-  /** The caller has read this process through `seq`, in this reply. */
-  readonly readThrough: (process: Process, seq: Seq, reply: object) => void;
-}
 
 type Answer<M extends RequestMethod> = ResultOf<M> | Parked<ResultOf<M>>;
 type Handler<M extends RequestMethod> = (context: HandlerContext, params: ParamsOf<M>) => Answer<M>;

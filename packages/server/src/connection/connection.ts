@@ -14,7 +14,7 @@ import {
   type Transport,
   WireError,
 } from '@exec-server/protocol';
-import type { HandlerContext } from '../handlers.js';
+import type { HandlerContext } from '../handlerContext.js';
 import { handlers, initializeResult } from '../handlers.js';
 import type { Process } from '../processes/process.js';
 import { Pump } from '../processes/pump.js';

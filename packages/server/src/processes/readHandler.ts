@@ -1,7 +1,7 @@
 /** `process/read`: what is there, or a wait for what comes. */
 import { clampTimerMs, type ReadParams, type ReadResult } from '@exec-server/protocol';
 import { Parked } from '../connection/parking.js';
-import type { HandlerContext } from '../handlers.js';
+import type { HandlerContext } from '../handlerContext.js';
 import type { Process } from './process.js';
 import { hasNews, readReply } from './readReply.js';
 

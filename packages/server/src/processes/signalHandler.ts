@@ -1,7 +1,7 @@
 /** `process/signal`: a signal by name to the group of a process. */
 import { type SignalParams, type SignalResult, WireError } from '@exec-server/protocol';
 import { Parked } from '../connection/parking.js';
-import type { HandlerContext } from '../handlers.js';
+import type { HandlerContext } from '../handlerContext.js';
 
 export function signalProcess(context: HandlerContext, params: SignalParams): SignalResult | Parked<SignalResult> {
   const { signals } = context.server.platform;

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer';
 import { limits, processId, type StartParams, type StartResult, WireError } from '@exec-server/protocol';
 import { Parked } from '../connection/parking.js';
-import type { HandlerContext } from '../handlers.js';
+import type { HandlerContext } from '../handlerContext.js';
 import { nativePath } from '../paths.js';
 import type { SpawnRequest } from './child.js';
 import { buildChildEnvironment } from './environment.js';

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer';
 import { decodeBase64, limits, WireError, type WriteParams, type WriteResult } from '@exec-server/protocol';
 import { Parked } from '../connection/parking.js';
-import type { HandlerContext } from '../handlers.js';
+import type { HandlerContext } from '../handlerContext.js';
 import type { Process } from './process.js';
 
 export function writeProcess(context: HandlerContext, params: WriteParams): WriteResult | Parked<WriteResult> {
