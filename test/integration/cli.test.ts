@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, openSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -6,7 +9,7 @@ import { connect } from '@exec-server/client';
 import { startFaultProxy } from '@exec-server/testing';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isAlive, serverProgram } from '../support/links.js';
+import { childrenOf, isAlive, serverProgram } from '../support/links.js';
 import { until } from '../support/until.js';
 
 interface Ended {
@@ -88,6 +91,97 @@ describe('exec-server run', () => {
     const missing = await command(['run', '--', 'no-such-program'], { input: '' });
     expect(missing).toMatchObject({ exitCode: 127, stderr: 'exec-server: no-such-program: not found' });
     expect((await command(['run', '--', '/tmp'], { input: '' })).exitCode).toBe(126);
+  });
+
+  it('names what is missing when it is not the program', async () => {
+    const noFolder = await command(['run', '--cwd', '/no/such', '--', 'true']);
+    expect(noFolder).toMatchObject({
+      exitCode: 1,
+      stderr: 'exec-server: the working directory /no/such does not exist on the server',
+    });
+    const script = joinPath(folder, 'script');
+    await writeFile(script, '#!/no/such/interpreter\n');
+    await chmod(script, 0o700);
+    expect(await command(['run', '--', script])).toMatchObject({
+      exitCode: 127,
+      stderr: `exec-server: ${script}: its interpreter /no/such/interpreter was not found`,
+    });
+  });
+
+  it('says nothing of its own over a reader that is slow', async () => {
+    const result = await execa('bash', [
+      '-c',
+      `${process.execPath} ${serverProgram} run -- head -c 10000000 /dev/zero </dev/null | dd ibs=64 2>/dev/null | wc -c`,
+    ]);
+    expect(result).toMatchObject({ stdout: '10000000', stderr: '' });
+  });
+
+  it('ends only when the last of stderr has left', async () => {
+    // A pipe holds 64 KiB, and its reader comes late.
+    const pipe = joinPath(folder, 'pipe');
+    await execa('mkfifo', [pipe]);
+    const holder = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+    const writer = openSync(pipe, 'w');
+    const reader = openSync(pipe, 'r');
+    const script = 'head -c 65536 /dev/zero >&2; echo full; read go; head -c 10000 /dev/zero >&2';
+    const running = spawn(process.execPath, [serverProgram, 'run', '--', 'sh', '-c', script], {
+      stdio: ['pipe', 'pipe', writer],
+    });
+    const exited = once(running, 'exit');
+    for (const end of [holder, writer]) closeSync(end);
+    running.stdout?.once('data', () => running.stdin?.end('go\n'));
+    await until(() => childrenOf(running.pid ?? 0).length > 0, 'its server to start');
+    await until(() => childrenOf(running.pid ?? 0).length === 0, 'its server to end');
+    const counting = spawn('wc', ['-c'], { stdio: [reader, 'pipe', 'inherit'] });
+    closeSync(reader);
+    const counted = new Promise((resolve) => counting.stdout?.once('data', resolve));
+    expect(String(await counted)).toBe('75536\n');
+    expect(await exited).toEqual([0, null]);
+  });
+
+  it('says that output cannot be written, and ends the command', async () => {
+    const result = await execa(
+      'bash',
+      ['-c', `${process.execPath} ${serverProgram} run -- yes </dev/null >/dev/full; echo $? >&2`],
+      { reject: false },
+    );
+    expect(result.stderr).toMatch(/^exec-server: the output of the command cannot be written \(ENOSPC.*\n1$/);
+  });
+
+  it('lets go at the second Ctrl-C while the connection is lost', async () => {
+    const server = await serve();
+    const proxy = await startFaultProxy({ target: server.url });
+    const args = [serverProgram, 'run', '--url', proxy.url, '--', 'sh', '-c', 'echo ready; exec sleep 600'];
+    const running = execa(process.execPath, args, { reject: false, stdin: 'ignore' });
+    running.stdout.once('data', () => {
+      proxy.refuse(true);
+      proxy.cut();
+    });
+    for await (const line of running.iterable({ from: 'stderr' })) {
+      if (/was lost; the command goes on|repeat it to leave/.test(line)) running.kill('SIGINT');
+    }
+    expect(await running).toMatchObject({ exitCode: 130, stderr: expect.stringContaining('left while') as unknown });
+    await proxy.close();
+    await server.stop();
+  });
+
+  it('says what became of the command when the server was restarted, and keeps the session id to itself', async () => {
+    const first = await serve();
+    const second = await serve();
+    const proxy = await startFaultProxy({ target: first.url });
+    const args = [serverProgram, 'run', '--url', proxy.url, '--', 'sh', '-c', 'echo ready; exec sleep 600'];
+    const running = execa(process.execPath, args, { reject: false, stdin: 'ignore' });
+    running.stdout.once('data', () => {
+      proxy.setTarget(second.url);
+      proxy.cut();
+    });
+    const { exitCode, stderr } = await running;
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/no longer has the session of the command, which was killed/);
+    expect(stderr).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-|resumeSessionId/);
+    await proxy.close();
+    await first.stop();
+    await second.stop();
   });
 
   it('passes Ctrl-C on to the command', async () => {
@@ -248,7 +342,8 @@ describe('exec-server --listen', () => {
 describe('a wrong command line', () => {
   const cases: readonly [string, readonly string[], number, RegExp][] = [
     ['an unknown flag', ['--nope'], 2, /unknown option/],
-    ['an unknown command', ['frobnicate'], 2, /too many arguments/],
+    ['an unknown command', ['frobnicate'], 2, /unknown command 'frobnicate'/],
+    ['an argument too many', ['demo', 'extra'], 2, /too many arguments/],
     ['a host name to listen on', ['--listen', 'ws://localhost:1'], 2, /literal address/],
     ['a path to listen on', ['--listen', 'ws://127.0.0.1:1/x'], 2, /literal address/],
     ['an open bind without a token', ['--listen', 'ws://0.0.0.0:0'], 2, /without authentication/],
@@ -277,6 +372,7 @@ describe('a wrong command line', () => {
     expect(result.exitCode).toBe(code);
     expect(result.stderr).toMatch(words);
     expect(result.stderr.trim().split('\n')).toHaveLength(1);
+    expect(result.stderr).toMatch(/^exec-server: /);
     expect(result.stdout).toBe('');
   });
 
@@ -303,7 +399,7 @@ describe('a wrong command line', () => {
 });
 
 describe('exec-server --help', () => {
-  it.each([[['--help']], [['run', '--help']], [['demo', '--help']]])('%s has an example', async (args) => {
+  it.each([[['--help']], [['-h']], [['run', '--help']], [['demo', '--help']]])('%s has an example', async (args) => {
     const result = await command(args, { input: '' });
     expect(result.exitCode).toBe(0);
     expect(result.stdout).toContain('Examples:');
@@ -315,6 +411,20 @@ describe('exec-server --help', () => {
 });
 
 describe('exec-server demo', () => {
+  it('says that its folder is not there', async () => {
+    const result = await command(['demo', '--path', '/no/such']);
+    expect(result).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('cannot list /no/such') as unknown });
+  });
+
+  it('does not mind a reader that goes away', async () => {
+    const files = joinPath(folder, 'few');
+    await mkdir(files);
+    for (let file = 0; file < 12; file += 1) await writeFile(joinPath(files, `${file}`), 'x');
+    const demo = `${process.execPath} ${serverProgram} demo --cuts 3 --path ${files}`;
+    const result = await execa('bash', ['-c', `${demo} | head -n 1`], { reject: false });
+    expect(result).toMatchObject({ stdout: expect.stringContaining('SHA-256 of 12 files') as unknown, stderr: '' });
+  });
+
   it('shows its cuts and ends with two equal digests', async () => {
     const files = joinPath(folder, 'files');
     await mkdir(files);

@@ -22,7 +22,7 @@ describe.each(links)('processes over %s', (link) => {
     const handle = await joined.client.start({ argv: ['true'], processId: 'proc-1' });
     expect(handle.processId).toBe('proc-1');
     expect(handle.pid).toBeGreaterThan(0);
-    expect(await handle.wait()).toEqual({ exitCode: 0, signal: undefined });
+    expect(await handle.wait()).toEqual({ exitCode: 0, signal: undefined, reason: 'exited' });
     await handle.closed();
   });
 
@@ -40,8 +40,8 @@ describe.each(links)('processes over %s', (link) => {
     expect(events.map((event) => (event.type === 'output' ? { ...event, bytes: text(event.bytes) } : event))).toEqual([
       { type: 'output', seq: 1, stream: 'stdout', bytes: 'event output\n' },
       { type: 'output', seq: 2, stream: 'stderr', bytes: 'event err\n' },
-      { type: 'exited', seq: 3, exitCode: 7 },
-      { type: 'closed', seq: 4 },
+      { type: 'exited', seq: 3, exitCode: 7, reason: 'exited' },
+      { type: 'closed', seq: 4, reason: 'ended' },
     ]);
   });
 
@@ -113,7 +113,7 @@ describe.each(links)('processes over %s', (link) => {
       'exited',
       'closed',
     ]);
-    expect(await handle.wait()).toEqual({ exitCode: 42, signal: undefined });
+    expect(await handle.wait()).toEqual({ exitCode: 42, signal: undefined, reason: 'exited' });
     expect(await handle.signal('SIGINT')).toEqual({ delivered: false });
   });
 
@@ -135,7 +135,7 @@ describe.each(links)('processes over %s', (link) => {
       else expect(await handle.terminate()).toEqual({ running: true });
     }
     expect(bytes).toBe(60_000);
-    expect(await handle.wait()).toEqual({ exitCode: 137, signal: 'SIGKILL' });
+    expect(await handle.wait()).toEqual({ exitCode: 137, signal: 'SIGKILL', reason: 'terminated' });
     expect(await handle.terminate()).toEqual({ running: false });
   });
 

@@ -9,22 +9,34 @@ import { stdioCommand } from '../support/links.js';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (path: string): Promise<string> => readFile(join(root, path), 'utf8');
 
+/** Inside the workspace, so that the packages are found. */
+async function runInWorkspace(program: string): Promise<string> {
+  const folder = await mkdtemp(join(root, 'node_modules', '.readme-'));
+  try {
+    const file = join(folder, 'program.mjs');
+    await writeFile(file, program);
+    return (await execa(process.execPath, [file])).stdout;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
 describe('the README', () => {
   it('has a program that runs as it stands', async () => {
     const readme = await read('README.md');
     const program = /```ts\n([\s\S]*?)```/.exec(readme)?.[1] ?? '';
     expect(program).toContain("['exec-server', '--listen', 'stdio']");
-    // Inside the workspace, so that the packages are found.
-    const folder = await mkdtemp(join(root, 'node_modules', '.readme-'));
-    try {
-      const file = join(folder, 'program.mjs');
-      await writeFile(file, program.replace("['exec-server', '--listen', 'stdio']", JSON.stringify(stdioCommand)));
-      const { stdout } = await execa(process.execPath, [file]);
-      expect(stdout.split('\n').slice(0, 3)).toEqual(['0 apple', 'pear', '']);
-      expect(stdout.split('\n').slice(3).sort()).toEqual(['exit code 3', 'stderr 2 4', 'stdout 1 4']);
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    const stdout = await runInWorkspace(
+      program.replace("['exec-server', '--listen', 'stdio']", JSON.stringify(stdioCommand)),
+    );
+    expect(stdout.split('\n').slice(0, 3)).toEqual(['0 apple', 'pear', '']);
+    expect(stdout.split('\n').slice(3).sort()).toEqual(['exit code 3', 'stderr 2 4', 'stdout 1 4']);
+  });
+
+  it('of the testing package has an example that runs as it stands', async () => {
+    const program = /```js\n([\s\S]*?)```/.exec(await read('packages/testing/README.md'))?.[1] ?? '';
+    expect(program).toContain('startFaultProxy');
+    expect(await runInWorkspace(program)).toBe('');
   });
 
   it('names the same test command as the continuous integration', async () => {

@@ -26,6 +26,9 @@ describe('what is frozen on the wire', () => {
       'process/write',
       'process/signal',
       'process/terminate',
+      'process/resize',
+      'process/list',
+      'process/release',
       'session/close',
     ]);
     expect(Object.keys(clientNotifications)).toEqual(['initialized', 'process/ack']);

@@ -1,6 +1,7 @@
 import { createHash, randomInt } from 'node:crypto';
 import { connect, type ProcessEvent, type ProcessHandle } from '@exec-server/client';
 import { createExecServer } from '@exec-server/server';
+import { memoryTransportPair } from '@exec-server/protocol';
 import { hasMethod, startFaultProxy } from '@exec-server/testing';
 import { describe, expect, it } from 'vitest';
 import { joinByProxy } from '../support/proxied.js';
@@ -184,6 +185,28 @@ describe('a process whose connection is cut', () => {
     expect(output.split(' ')[0], `seed ${seed}`).toBe(createHash('sha256').update(input).digest('hex'));
     expect(joined.proxy.counters.cuts, `seed ${seed}`).toBeGreaterThan(3);
     await joined.expectClean();
+  });
+});
+
+describe('a session whose connection has gone silent without an end', () => {
+  it('is resumed by the next one, which goes on where the first one was', async () => {
+    const server = createExecServer();
+    let silent = false;
+    const [serverEnd, clientEnd] = memoryTransportPair();
+    void server.accept(serverEnd, { isSilent: () => silent });
+    const first = await connect({ transport: clientEnd });
+    const { processId } = await first.start({ argv: ['sh', '-c', 'echo one; read go; echo two'], stdin: 'pipe' });
+    const { url } = await server.listen();
+    const resume = { url, resumeSessionId: first.sessionId };
+    await expect(connect(resume)).rejects.toMatchObject({ data: { reason: 'attachedElsewhere' } });
+    silent = true;
+    const second = await connect(resume);
+    const handle = await second.attach(processId);
+    await handle.end('go\n');
+    expect(await take(handle)).toMatchObject({ bytes: 8, gaps: [], order: ['exited', 'closed'] });
+    expect(first.state).toBe('failed');
+    await second.close();
+    await server.close();
   });
 });
 

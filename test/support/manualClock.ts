@@ -14,6 +14,10 @@ export class ManualClock implements Clock {
     return this.#now;
   }
 
+  timeOfDay(): number {
+    return this.#now;
+  }
+
   after(ms: number, action: () => void): () => void {
     const timer = { at: this.#now + ms, action };
     this.#timers.add(timer);

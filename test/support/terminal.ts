@@ -1,6 +1,6 @@
 /** A process on a terminal as a test sees it: its text so far, its exit, its end. Closed by `closeScreens`. */
 import type { ChildExit } from '@exec-server/server';
-import { type PtyChild, type PtyRequest, spawnPty } from '../../packages/server/src/processes/pty/ptyChild.js';
+import { type PtyChild, type PtyRequest, spawnPty } from '../../packages/server/src/host/pty/ptyChild.js';
 
 export const PATH = '/usr/local/bin:/usr/bin:/bin';
 

@@ -1,18 +1,24 @@
 /** The `exec-server` command: reads the command line, runs one command, ends with its exit code. */
 import { PACKAGE_VERSION } from '@exec-server/protocol';
 import { Command, CommanderError, Option } from 'commander';
-import { parseEnvPair, parseListen, parseServerUrl, parseWhole } from './args.js';
+import { parseEnvPair, parseListen, parseWhole } from './args.js';
 import { CommandError, ExitCode } from './exitCodes.js';
+import { addHostCommands } from './program/hostCommands.js';
+import { collect, examples, listOf, serverChoice, textOf } from './program/options.js';
+import { addSessionCommands } from './program/sessionCommands.js';
 
-const collect = (value: string, previous: readonly string[]): readonly string[] => [...previous, value];
+/** Every sentence on stderr begins with the name of the command. */
+const asOurs = (text: string, write: (text: string) => void): void => write(text.replace(/^error: /, 'exec-server: '));
 
 function build(finish: (code: number) => void): Command {
   const program = new Command('exec-server')
     .description('Runs commands for coding agents and remote environments; processes outlive the connection.')
     .version(PACKAGE_VERSION, '--version', 'print the version')
-    .helpOption('--help', 'print this help')
-    .allowExcessArguments(false)
+    .helpOption('-h, --help', 'print this help')
+    // An operand that is no command gets a sentence of ours.
+    .allowExcessArguments(true)
     .enablePositionalOptions()
+    .configureOutput({ outputError: asOurs })
     .exitOverride()
     .option(
       '--listen <address>',
@@ -47,6 +53,13 @@ function build(finish: (code: number) => void): Command {
       ]),
     )
     .action(async (options: Record<string, unknown>) => {
+      const [unknown] = program.args;
+      if (unknown !== undefined) {
+        throw new CommandError(
+          `unknown command '${unknown}': there are run, shell, ps, kill, attach, doctor and demo, and without a command it serves`,
+          ExitCode.usage,
+        );
+      }
       const { serve } = await import('./commands/serve.js');
       const text = (name: string): string | undefined => textOf(options[name]);
       const whole = (flag: string, name: string, least: number): number | undefined => {
@@ -71,35 +84,56 @@ function build(finish: (code: number) => void): Command {
   program
     .command('run')
     .description('Run one command on a server and exit with its code. Without --url a server is started for it.')
-    .helpOption('--help', 'print this help')
+    .helpOption('-h, --help', 'print this help')
     .argument('<command...>', 'the program and its arguments')
     .passThroughOptions()
     .option('--url <url>', 'the server to use, ws:// or wss://')
     .option('--token-file <file>', 'the token to present to the server')
     .option('--cwd <directory>', "working directory on the server (default: the server's, or this one without --url)")
     .option('--env <name=value>', 'a variable for the command, repeatable', collect, [])
+    .option('--tty', 'run it on a terminal of the size of this one; keys are passed on as they are typed')
+    .option('--id <name>', 'what `ps`, `kill` and `attach` call it (default: a random id)')
+    .option(
+      '--session-file <file>',
+      'run it in the session the file names, or in a new one that is then named there; the file is a secret',
+    )
+    .option('--detach', 'print the process id, and leave the command to its session; with --session-file')
+    .option('--lease-ms <ms>', 'how long the session lives while nobody is connected (default: what the server says)')
     .addHelpText(
       'after',
-      examples(['exec-server run -- npm test', 'echo hi | exec-server run --url ws://127.0.0.1:7000 -- cat']),
+      examples([
+        'exec-server run -- npm test',
+        'echo hi | exec-server run --url ws://127.0.0.1:7000 -- cat',
+        'exec-server run --tty -- vi README.md',
+        'exec-server run --url ws://127.0.0.1:7000 --session-file s --detach --lease-ms 3600000 --id build -- make',
+      ]),
     )
     .action(async (command: string[], options: Record<string, unknown>) => {
       const { run } = await import('./commands/run.js');
-      const url = textOf(options['url']);
+      const lease = textOf(options['leaseMs']);
       finish(
         await run({
+          ...serverChoice(options),
           command,
-          url: url === undefined ? undefined : parseServerUrl(url),
-          tokenFile: textOf(options['tokenFile']),
           cwd: textOf(options['cwd']),
           env: Object.fromEntries(listOf(options['env']).map(parseEnvPair)),
+          processId: textOf(options['id']),
+          tty: options['tty'] === true,
+          sessionFile: textOf(options['sessionFile']),
+          detach: options['detach'] === true,
+          leaseMs: lease === undefined ? undefined : parseWhole('--lease-ms', lease, 0),
         }),
       );
     });
 
+  addHostCommands(program, finish);
+  addSessionCommands(program, finish);
+
   program
     .command('demo')
+    .allowExcessArguments(false)
     .description('Cut the connection in the middle of a real job and show that nothing is lost.')
-    .helpOption('--help', 'print this help')
+    .helpOption('-h, --help', 'print this help')
     .option('--cuts <n>', 'how many times to cut', '5')
     .option('--path <directory>', 'the folder whose files are hashed (default: the installed dependencies)')
     .addHelpText('after', examples(['exec-server demo', 'exec-server demo --cuts 10 --path /usr/lib']))
@@ -110,11 +144,6 @@ function build(finish: (code: number) => void): Command {
     });
   return program;
 }
-
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
-const listOf = (value: unknown): readonly string[] =>
-  Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : [];
-const examples = (lines: readonly string[]): string => `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}\n`;
 
 async function main(): Promise<number> {
   let code: number = ExitCode.ok;
@@ -132,6 +161,16 @@ async function main(): Promise<number> {
   }
 }
 
+/** Resolves when what was written to a pipe has left; `exit` alone would drop it. */
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.write('', () => resolve());
+  });
+}
+
+const output = [process.stdout, process.stderr];
+// A reader that has gone is no fault of this program; a command that cannot do without it listens itself.
+for (const stream of output) stream.on('error', () => {});
 const code = await main();
-// What was written to a pipe still leaves: `exit` alone would drop it.
-process.stdout.write('', () => process.exit(code));
+await Promise.all(output.map(flushed));
+process.exit(code);

@@ -9,35 +9,35 @@ export interface BoundOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What a caller is told who gave up, or whose time is over. */
+export interface BoundErrors {
+  aborted(reason: unknown): ClientError;
+  timedOut(timeoutMs: number): ClientError;
+}
+
+/** Those of a call that may have been sent; `what` stands in them, for example a method. */
+export function callErrors(what: string, data: ClientErrorData = {}): BoundErrors {
+  return {
+    aborted: (reason) => {
+      const message = `${what} was aborted by the caller; if it was sent, it may still take effect`;
+      return new ClientError('ABORTED', message, data, reason);
+    },
+    timedOut: (timeoutMs) => {
+      const message = `${what} was not answered within ${timeoutMs} ms; it may still take effect`;
+      return new ClientError('REQUEST_TIMEOUT', message, data);
+    },
+  };
+}
+
 export class Bounds {
   #error: ClientError | undefined;
   readonly #waiting = new Set<(error: ClientError) => void>();
   readonly #cleanUp: () => void;
 
-  /** `what` stands in the errors, for example a method. */
-  constructor(what: string, options: BoundOptions, clock: Clock, data: ClientErrorData = {}) {
-    const { timeoutMs, signal } = options;
-    const abort = (): void =>
-      this.#end(
-        new ClientError(
-          'ABORTED',
-          `${what} was aborted by the caller; if it was sent, it may still take effect`,
-          data,
-          signal?.reason,
-        ),
-      );
+  constructor({ timeoutMs, signal }: BoundOptions, clock: Clock, errors: BoundErrors) {
+    const abort = (): void => this.#end(errors.aborted(signal?.reason));
     const cancel =
-      timeoutMs === undefined
-        ? undefined
-        : clock.timer(timeoutMs, () =>
-            this.#end(
-              new ClientError(
-                'REQUEST_TIMEOUT',
-                `${what} was not answered within ${timeoutMs} ms; it may still take effect`,
-                data,
-              ),
-            ),
-          );
+      timeoutMs === undefined ? undefined : clock.timer(timeoutMs, () => this.#end(errors.timedOut(timeoutMs)));
     this.#cleanUp = () => {
       cancel?.();
       signal?.removeEventListener('abort', abort);

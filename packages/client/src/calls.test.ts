@@ -166,6 +166,27 @@ describe('a start', () => {
     await client.close();
   });
 
+  it('that is aborted while it waits is named in the error', async () => {
+    const { client } = await connectFake();
+    const signal = AbortSignal.abort();
+    await expect(client.start({ argv: ['x'] }, { signal })).rejects.toMatchObject({
+      code: 'ABORTED',
+      message: expect.stringContaining('process/start') as unknown,
+    });
+    await client.close();
+  });
+
+  it('that is refused says what it is about: the text of the server does not', async () => {
+    const { client, connection } = await connectFake();
+    const start = client.start({ argv: ['x'], cwd: '/no' });
+    connection.refuse(await connection.next('process/start'), ErrorCode.internal, 'No such file or directory', {
+      reason: 'cwdNotFound',
+      path: '/no',
+    });
+    await expect(start).rejects.toThrow('No such file or directory (/no)');
+    await client.close();
+  });
+
   it('that the server refuses leaves the id free', async () => {
     const { client, connection } = await connectFake();
     const first = client.start({ argv: ['x'], processId: 'p' });

@@ -1,6 +1,6 @@
 /** Sends calls: waits for a ready connection, keeps deadline and abort, and treats each method after a cut by its replay policy. */
 import { RemoteError, type RequestMethod, requests, TransportClosedError } from '@exec-server/protocol';
-import { type BoundOptions, Bounds } from './bounds.js';
+import { type BoundOptions, Bounds, callErrors } from './bounds.js';
 import type { Clock } from './clock.js';
 import type { Connection } from './connection.js';
 import { ClientError, type ClientErrorData, fromRemote } from './errors.js';
@@ -34,7 +34,8 @@ export type Attempt<T> =
   | { readonly kind: 'answered'; readonly value: T }
   | { readonly kind: 'cut'; readonly error: Error };
 
-const DEFAULT_TIMEOUT_MS = 120_000;
+/** How long a call may take unless told otherwise. */
+export const DEFAULT_TIMEOUT_MS = 120_000;
 
 function timeoutOf(method: CallableMethod, options: CallOptions): BoundOptions {
   const parks = method === 'process/read' || method === 'process/write';
@@ -52,7 +53,7 @@ export class Calls {
   }
 
   bounds(method: CallableMethod, options: CallOptions, data?: ClientErrorData): Bounds {
-    return new Bounds(method, timeoutOf(method, options), this.#clock, { method, ...data });
+    return new Bounds(timeoutOf(method, options), this.#clock, callErrors(method, { method, ...data }));
   }
 
   /** Sends a call and, after a cut, does what the method's replay policy says. */
@@ -70,12 +71,12 @@ export class Calls {
     }
   }
 
-  /** Sends a call once, on the next ready connection. */
-  async attempt<T>(call: Call<T>, bounds: Bounds): Promise<Attempt<T>> {
+  /** Sends a call once, on the next ready connection. `sent` is given the answer to come, when the call goes out. */
+  async attempt<T>(call: Call<T>, bounds: Bounds, sent?: (answer: Promise<unknown>) => void): Promise<Attempt<T>> {
     for (;;) {
       const connection = await this.connection(bounds);
       if ((requests[call.method].extension || call.extension !== undefined) && !connection.extended) {
-        throw notSupported(connection, call.extension ?? call.method);
+        throw notSupported(connection.carrier.transport.label, call.extension ?? call.method);
       }
       const permit = requests[call.method].urgent ? undefined : await this.#permit(connection, bounds);
       if (connection.closed || bounds.over) {
@@ -85,6 +86,7 @@ export class Calls {
       }
       const request = connection.request(call.method, call.params);
       if (permit !== undefined) request.then(permit, permit);
+      sent?.(request);
       let value: unknown;
       try {
         value = await bounds.race(request);
@@ -136,9 +138,7 @@ export function outcomeUnknown(call: Pick<Call<unknown>, 'method' | 'data'>, cau
   );
 }
 
-export function notSupported(connection: Connection, what: string): ClientError {
-  return new ClientError(
-    'NOT_SUPPORTED',
-    `${connection.carrier.transport.label} does not support ${what}; nothing was sent`,
-  );
+/** `label` names the server. */
+export function notSupported(label: string, what: string): ClientError {
+  return new ClientError('NOT_SUPPORTED', `${label} does not support ${what}; nothing was sent`);
 }

@@ -1,12 +1,14 @@
 /** What callers hold: the public calls of a session. */
 import { type EnvironmentInfo, type ParamsOf, type ResultOf, type SessionId, sessionId } from '@exec-server/protocol';
+import { listReply, type ProcessList } from './callGuards.js';
 import { type CallableMethod, type CallOptions, notSupported } from './calls.js';
 import { ClientError } from './errors.js';
 import { type ClientState, type CommonOptions, publicState, type ServerInfo } from './options.js';
 import { ProcessHandle } from './process/processHandle.js';
-import { type RunOptions, runProcess, type RunResult } from './process/run.js';
+import { type RunHost, type RunOptions, runProcess, type RunResult } from './process/run.js';
+import { type SpawnedProcess, type SpawnOptions, spawnProcess } from './process/spawn.js';
 import { type StartOptions, startParams } from './process/startParams.js';
-import { startProcess } from './process/startProcess.js';
+import { readFrom, repeatStart, startProcess } from './process/startProcess.js';
 import { StdinQueue } from './process/stdinQueue.js';
 import type { ProcessRecord } from './registry/processRecord.js';
 import type { Session, StateListener } from './session.js';
@@ -67,6 +69,11 @@ export class Client implements AsyncDisposable {
   async start(options: StartOptions, call: CallOptions = {}): Promise<ProcessHandle> {
     const processId = options.processId ?? crypto.randomUUID();
     const params = startParams(options, processId, options.cwd ?? (await this.#defaultCwd(call)));
+    const known = options.ifExists === 'adopt' ? this.#session.registry.get(processId) : undefined;
+    if (known !== undefined) {
+      await repeatStart(this.#session.calls, params, call);
+      return this.#handle(known, known.afterSeq);
+    }
     const record = this.#session.newRecord(processId);
     await startProcess(this.#session, record, params, call);
     return this.#handle(record, 0);
@@ -77,17 +84,32 @@ export class Client implements AsyncDisposable {
    * while it runs, and with ABORTED.
    */
   run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
-    const host = {
-      clock: this.#session.clock,
-      start: (start: StartOptions, call: CallOptions) => this.start(start, call),
-      requireInput: async (call: CallOptions) => {
-        const connection = await this.#session.ready(call);
-        if (!connection.extended) {
-          throw notSupported(connection, 'closing the stdin of a process, which `input` needs');
-        }
-      },
+    const { clock } = this.#session;
+    const host: RunHost = {
+      clock,
+      start: (start, call) => this.start(start, call),
+      isExtended: this.serverInfo !== undefined,
+      requireExtended: (what) => this.#requireExtended(what),
     };
     return runProcess(host, argv, options);
+  }
+
+  /**
+   * Starts a process as an object in the manner of Node's `spawn` or Bun's: web streams, `exited`, `kill`. Its stdin is a
+   * pipe unless `stdin: 'none'`. Resolves when the program runs; rejects as `start` does.
+   */
+  async spawn(argv: readonly string[], options: SpawnOptions = {}): Promise<SpawnedProcess> {
+    return await spawnProcess((start, call) => this.start(start, call), argv, options);
+  }
+
+  /**
+   * The processes of the session, also those of other clients before this one, as long as the server keeps them.
+   * `leftovers`: look for what exited ones left running. NOT_SUPPORTED on foreign servers.
+   */
+  async list(options: { readonly leftovers?: boolean | undefined } & CallOptions = {}): Promise<ProcessList> {
+    const { leftovers, ...call } = options;
+    const params = leftovers === undefined ? {} : { leftovers };
+    return await this.#session.calls.call({ method: 'process/list', params, guard: listReply }, call);
   }
 
   /**
@@ -105,14 +127,7 @@ export class Client implements AsyncDisposable {
     registry.register(record);
     record.started(undefined);
     try {
-      for (let more = true; more; ) {
-        const before = record.cursor;
-        const reply = await this.#session.read(processId, before, call);
-        const fault = record.acceptReply(reply);
-        if (fault !== undefined) throw fault;
-        // What a process that is over has left is pushed by nobody.
-        more = reply.endsLater && record.cursor > before;
-      }
+      await readFrom(record, (cursor) => this.#session.read(processId, cursor, call));
     } catch (error) {
       registry.remove(record);
       throw error;
@@ -132,7 +147,7 @@ export class Client implements AsyncDisposable {
 
   /**
    * Ends the session: its processes are killed, and the server program too where this client started it. Over a transport
-   * that was lost the session ends with its lease. Pending calls and handles fail with CLOSED. Never rejects; resolves when
+   * that was lost the session ends with its lease. Handles, and calls that no answer has reached, fail with CLOSED. Never rejects; resolves when
    * nothing of the connection is left.
    */
   close(): Promise<void> {
@@ -154,13 +169,20 @@ export class Client implements AsyncDisposable {
   }
 
   #handle(record: ProcessRecord, afterSeq: number): ProcessHandle {
-    const { calls } = this.#session;
+    const { calls, clock } = this.#session;
+    const requireExtended = (what: string): void => this.#requireExtended(what);
+    const host = { calls, clock, errorOnGap: this.#errorOnGap, requireExtended };
     const stdin = new StdinQueue(record.processId, calls, () => `${this.#tag}-${(this.#writes += 1)}`);
-    return new ProcessHandle(record, stdin, { calls, errorOnGap: this.#errorOnGap }, afterSeq);
+    return new ProcessHandle(record, stdin, host, afterSeq);
+  }
+
+  /** Decided by the first answer to `initialize`: every later one is of the same life of the server. */
+  #requireExtended(what: string): void {
+    if (this.serverInfo === undefined) throw notSupported(this.#session.dialer.label, what);
   }
 
   async #defaultCwd(call: CallOptions): Promise<string> {
-    await this.#session.ready(call);
+    await this.#session.ready(call, 'process/start');
     const known = this.environmentInfo.cwd;
     if (typeof known === 'string') return known;
     const { cwd }: { readonly cwd?: unknown } = await this.call('environment/info', {}, call);

@@ -7,6 +7,7 @@ export const clientErrorCodes = {
   REFUSED: 'The server answered the connection attempt with a refusal that a repeat does not change.',
   INITIALIZE_TIMEOUT: 'The connection stood, the answer to `initialize` did not come in time.',
   REQUEST_TIMEOUT: 'The answer to a call did not come in time; the call may still take effect.',
+  WAIT_TIMEOUT: 'The process had not ended in the time given to `wait`; it was not touched and runs on.',
   OUTCOME_UNKNOWN: 'The connection was lost before the answer came, and nothing tells whether the call took effect.',
   OUTPUT_LOST: 'Output is no longer kept by the server and cannot be delivered.',
   RECOVERY_FAILED: 'The connection was lost and could not be restored in time.',
@@ -87,6 +88,13 @@ const codeOfReason: Partial<Record<Reason, ClientErrorCode>> = {
   sessionEnded: 'SESSION_EXPIRED',
 };
 
+/** What an error of the server is about: its text, which is that of the host, often does not say. */
+function placeOf(data: unknown): string {
+  const { path, field } = typeof data === 'object' && data !== null ? (data as Record<string, unknown>) : {};
+  const places = [path, field].filter((place) => typeof place === 'string');
+  return places.length === 0 ? '' : ` (${places.join(', ')})`;
+}
+
 /** An error answer of the server to a call. */
 export function fromRemote(error: RemoteError, method: string, data: ClientErrorData = {}): ClientError {
   const reason = knownReason(error.data);
@@ -94,7 +102,7 @@ export function fromRemote(error: RemoteError, method: string, data: ClientError
   const code = byReason ?? (error.code === ErrorCode.methodNotFound ? 'NOT_SUPPORTED' : 'SERVER_ERROR');
   return new ClientError(
     code,
-    `the server refused ${method}: ${error.message}`,
+    `the server refused ${method}: ${error.message}${placeOf(error.data)}`,
     {
       ...data,
       method,

@@ -1,5 +1,5 @@
 /** The sequenced events of one process. Pure. */
-import type { StreamName } from '@exec-server/protocol';
+import type { CloseReasonName, ExitReason, StreamName } from '@exec-server/protocol';
 
 export interface OutputEvent {
   readonly type: 'output';
@@ -17,17 +17,31 @@ export interface GapEvent {
   readonly bytes?: number;
 }
 
-export interface ExitedEvent {
-  readonly type: 'exited';
-  readonly seq: number;
+/** How a process ended. */
+export interface Exit {
   /** 128 + n for a death by signal n. */
   readonly exitCode: number;
   /** Name of the signal that ended the process. */
   readonly signal?: string;
+  /** By itself, because its `timeoutMs` ran out, or by `terminate`; absent on foreign servers. */
+  readonly reason?: ExitReason;
+}
+
+export interface ExitedEvent extends Exit {
+  readonly type: 'exited';
+  readonly seq: number;
+}
+
+/** How the streams of a process ended. */
+export interface Closing {
+  /** `heldOpen`: `lingerMs` ran out while other processes held the streams. Absent on foreign servers. */
+  readonly reason?: CloseReasonName;
+  /** How many processes held the streams, for `heldOpen`. */
+  readonly holders?: number;
 }
 
 /** Exit and the end of every stream are behind; always the last event. */
-export interface ClosedEvent {
+export interface ClosedEvent extends Closing {
   readonly type: 'closed';
   readonly seq: number;
 }

@@ -3,10 +3,10 @@ import { type CloseReason, ErrorCode, RemoteError } from '@exec-server/protocol'
 import { ClientError, type ClientErrorData, fromRemote } from './errors.js';
 import type { Dialer } from './transport/dialer.js';
 
-/** Why an initialize failed, and whether another attempt can help. */
+/** Why an initialize failed, `sessionId` being the session it asked for, and whether another attempt can help. */
 export function initializeFailure(
   error: unknown,
-  resuming: boolean,
+  sessionId: string | undefined,
   label: string,
 ): { error: ClientError; retryable: boolean } {
   if (!(error instanceof RemoteError)) {
@@ -19,21 +19,27 @@ export function initializeFailure(
       retryable: !isOurs,
     };
   }
-  const refused = fromRemote(error, 'initialize', { url: label });
+  const refused = refusal(error, sessionId, label);
   // A foreign server has one code for all; asked to resume, it refuses with it only a session it does not have.
   const expired =
     refused.code === 'SESSION_EXPIRED' ||
-    (resuming && refused.data.reason === undefined && error.code === ErrorCode.invalidRequest);
+    (sessionId !== undefined && refused.data.reason === undefined && error.code === ErrorCode.invalidRequest);
   if (!expired) return { error: refused, retryable: refused.data.retryable === true };
   return {
     error: new ClientError(
       'SESSION_EXPIRED',
-      `${label} no longer has the session, its processes were killed (${error.message}); connect without resumeSessionId and start again`,
+      `${label} no longer has the session, its processes were killed; connect without resumeSessionId and start again`,
       { ...refused.data, retryable: false },
-      error,
+      refused,
     ),
     retryable: false,
   };
+}
+
+/** Servers repeat the session id in their refusals; it is a secret, and errors go into logs. */
+function refusal({ code, message, data }: RemoteError, sessionId: string | undefined, label: string): ClientError {
+  const shown = sessionId === undefined ? message : message.replaceAll(sessionId, '…');
+  return fromRemote(new RemoteError(code, `${shown} (at ${label})`, data), 'initialize', { url: label });
 }
 
 /** The loss of a connection; `wasReady`: whether there was a session on it. */

@@ -1,13 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  initializeReply,
-  processNotice,
-  readReply,
-  signalReply,
-  startReply,
-  terminateReply,
-  writeReply,
-} from './guards.js';
+import { initializeReply, processNotice, readReply } from './guards.js';
 import { chunk, extendedReply, readResult } from './testSupport/fakeServer.js';
 
 const notAnObject = [undefined, null, 1, 'text', [], true];
@@ -31,6 +23,7 @@ describe('initializeReply', () => {
       serverInfo: { name: 'fake', version: '0' },
       protocolVersion: 1,
       flowControl: true,
+      terminal: true,
       epoch: 'epoch-1',
       limits: { pendingRequests: 7 },
       resumed: false,
@@ -41,6 +34,7 @@ describe('initializeReply', () => {
   it('takes absent extensions as none', () => {
     expect(initializeReply(extendedReply('s', { extensions: undefined, limits: null }))?.extended).toMatchObject({
       flowControl: false,
+      terminal: false,
       limits: {},
     });
   });
@@ -68,10 +62,9 @@ describe('readReply', () => {
     expect(reply).toEqual({
       chunks: [{ type: 'output', seq: 1, stream: 'stdout', bytes: new TextEncoder().encode('hi') }],
       nextSeq: 2,
-      exited: false,
-      exitCode: null,
       closed: false,
       endsLater: false,
+      closing: {},
     });
   });
 
@@ -90,13 +83,24 @@ describe('readReply', () => {
       epoch: 'e',
       firstRetainedSeq: 3,
       gap: { fromSeq: 1, throughSeq: 2, bytes: 9 },
-      signal: 'SIGKILL',
       exitedSeq: 4,
     };
-    expect(readReply(readResult({ nextSeq: 5, exited: true, exitCode: 137, ...more }))).toMatchObject({
+    const exit = { exitCode: 137, signal: 'SIGKILL', reason: 'timedOut' };
+    const close = { closed: true, closeReason: 'heldOpen', holders: 3 };
+    expect(readReply(readResult({ nextSeq: 6, exited: true, ...exit, ...close, ...more }))).toMatchObject({
       ...more,
       gap: { type: 'gap', fromSeq: 1, throughSeq: 2, bytes: 9 },
+      exit,
+      closing: { reason: 'heldOpen', holders: 3 },
     });
+  });
+
+  it('leaves out reasons of a later version', () => {
+    const reply = readReply(
+      readResult({ nextSeq: 2, exited: true, exitCode: 0, reason: 'evaporated', closeReason: 7 }),
+    );
+    expect(reply).toMatchObject({ exit: { exitCode: 0 }, closing: {} });
+    expect(reply?.exit).not.toHaveProperty('reason');
   });
 
   it.each([
@@ -125,10 +129,14 @@ describe('processNotice', () => {
     ['process/output', { processId: 'p', ...chunk(3, 'x', 'pty') }, { type: 'output', seq: 3, stream: 'pty' }],
     [
       'process/exited',
-      { processId: 'p', seq: 4, exitCode: 137, signal: 'SIGKILL' },
-      { type: 'exited', exitCode: 137, signal: 'SIGKILL' },
+      { processId: 'p', seq: 4, exitCode: 137, signal: 'SIGKILL', reason: 'terminated' },
+      { type: 'exited', exitCode: 137, signal: 'SIGKILL', reason: 'terminated' },
     ],
-    ['process/closed', { processId: 'p', seq: 5 }, { type: 'closed', seq: 5 }],
+    [
+      'process/closed',
+      { processId: 'p', seq: 5, reason: 'heldOpen', holders: 2 },
+      { type: 'closed', seq: 5, reason: 'heldOpen', holders: 2 },
+    ],
     ['process/gap', { processId: 'p', fromSeq: 1, throughSeq: 2 }, { type: 'gap', fromSeq: 1, throughSeq: 2 }],
   ] as const)('takes %s', (method, params, event) => {
     expect(processNotice(method, params)).toMatchObject({ processId: 'p', event });
@@ -144,29 +152,5 @@ describe('processNotice', () => {
     ['process/gap', { processId: 'p', fromSeq: 0, throughSeq: 2 }],
   ] as const)('refuses %s %j', (method, params) => {
     expect(processNotice(method, params)).toBeUndefined();
-  });
-});
-
-describe('small answers', () => {
-  it('tells the pid where there is one', () => {
-    expect(startReply({ processId: 'p', pid: 7 })).toEqual({ pid: 7 });
-    expect(startReply({ processId: 'p', sandboxType: 'none' })).toEqual({});
-  });
-
-  it('tells the other results', () => {
-    expect(writeReply({ status: 'stdinClosed' })).toEqual({ status: 'stdinClosed' });
-    expect(signalReply({})).toEqual({});
-    expect(signalReply({ delivered: false })).toEqual({ delivered: false });
-    expect(terminateReply({ running: true })).toEqual({ running: true });
-  });
-
-  it.each([startReply, writeReply, signalReply, terminateReply])('%o refuses what is no object', (guard) => {
-    for (const value of notAnObject) expect(guard(value)).toBeUndefined();
-  });
-
-  it('refuses a status of no meaning', () => {
-    expect(writeReply({ status: 'maybe' })).toBeUndefined();
-    expect(terminateReply({})).toBeUndefined();
-    expect(startReply({})).toBeUndefined();
   });
 });

@@ -2,8 +2,20 @@
  * Checks of what a server sends, by hand: a bundle for browsers carries no schema library. Each guard gives the value in
  * the shape the client works with, or undefined when it is not that message. Pure.
  */
-import { decodeBase64, type EnvironmentInfo, type ServerLimits, type StreamName } from '@exec-server/protocol';
-import type { ClosedEvent, ExitedEvent, GapEvent, OutputEvent, ProcessEvent } from './events.js';
+import { decodeBase64, type EnvironmentInfo, type ServerLimits } from '@exec-server/protocol';
+import type { ClosedEvent, Closing, Exit, ExitedEvent, GapEvent, OutputEvent, ProcessEvent } from './events.js';
+import {
+  absent,
+  closingOf,
+  exitOf,
+  isCount,
+  isInteger,
+  isObject,
+  isSeq,
+  isStream,
+  isText,
+  type Members,
+} from './shapes.js';
 
 /** Answer to `initialize`; everything but the session id is absent in the oldest servers. */
 export interface InitializeReply {
@@ -14,6 +26,7 @@ export interface InitializeReply {
     readonly serverInfo: { readonly name: string; readonly version: string };
     readonly protocolVersion: number;
     readonly flowControl: boolean;
+    readonly terminal: boolean;
     readonly epoch: string;
     readonly limits: Partial<ServerLimits>;
     readonly resumed: boolean;
@@ -21,17 +34,13 @@ export interface InitializeReply {
   };
 }
 
-export interface StartReply {
-  readonly pid?: number;
-}
-
 /** Answer to `process/read`; what foreign servers lack is optional. */
 export interface ReadReply {
   readonly chunks: readonly OutputEvent[];
   /** `nextSeq - 1` is the last seq this answer covers. */
   readonly nextSeq: number;
-  readonly exited: boolean;
-  readonly exitCode: number | null;
+  /** Absent until the process has exited. */
+  readonly exit?: Exit;
   /** Whether the close is covered by this answer. */
   readonly closed: boolean;
   /** The process has closed, and this answer does not reach the close. */
@@ -39,12 +48,9 @@ export interface ReadReply {
   readonly epoch?: string;
   readonly firstRetainedSeq?: number;
   readonly gap?: GapEvent;
-  readonly signal?: string;
+  /** How the streams ended; empty until `closed`, and on foreign servers. */
+  readonly closing: Closing;
   readonly exitedSeq?: number;
-}
-
-export interface WriteReply {
-  readonly status: 'accepted' | 'unknownProcess' | 'stdinClosed' | 'starting';
 }
 
 /** A notification about one process. */
@@ -52,17 +58,6 @@ export interface ProcessNotice<E extends ProcessEvent = ProcessEvent> {
   readonly processId: string;
   readonly event: E;
 }
-
-type Members = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-const isText = (value: unknown): value is string => typeof value === 'string';
-const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isInteger(value) && value >= 0;
-const isSeq = (value: unknown): value is number => isCount(value) && value >= 1;
-const isInteger = (value: unknown): value is number => typeof value === 'number' && Number.isInteger(value);
-const isStream = (value: unknown): value is StreamName => value === 'stdout' || value === 'stderr' || value === 'pty';
-const absent = (value: unknown): value is undefined | null => value === undefined || value === null;
 
 export function initializeReply(value: unknown): InitializeReply | undefined {
   if (!isObject(value)) return undefined;
@@ -85,6 +80,7 @@ export function initializeReply(value: unknown): InitializeReply | undefined {
       serverInfo: { name: serverInfo['name'], version: serverInfo['version'] },
       protocolVersion,
       flowControl: extensions?.['flowControl'] === true,
+      terminal: extensions?.['terminal'] === true,
       epoch,
       limits: countsOf(limits ?? {}),
       resumed,
@@ -97,21 +93,15 @@ function countsOf(members: Members): Partial<ServerLimits> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => isCount(value)));
 }
 
-export function startReply(value: unknown): StartReply | undefined {
-  if (!isObject(value) || !isText(value['processId'])) return undefined;
-  const { pid } = value;
-  return isCount(pid) ? { pid } : {};
-}
-
 export function readReply(value: unknown): ReadReply | undefined {
   if (!isObject(value)) return undefined;
-  const { chunks, nextSeq, exited, exitCode, closed, epoch, firstRetainedSeq, gap, signal, exitedSeq, closedSeq } =
-    value;
+  const { chunks, nextSeq, exited, exitCode, closed, epoch, firstRetainedSeq, gap, exitedSeq, closedSeq } = value;
   if (!Array.isArray(chunks) || !isSeq(nextSeq) || typeof exited !== 'boolean' || typeof closed !== 'boolean') {
     return undefined;
   }
   if (!absent(exitCode) && !isInteger(exitCode)) return undefined;
-  if (exited && absent(exitCode)) return undefined;
+  const exit = exited ? exitOf(value) : undefined;
+  if (exited && exit === undefined) return undefined;
   const endsLater = closed && isSeq(closedSeq) && closedSeq >= nextSeq;
   const events: OutputEvent[] = [];
   for (const chunk of chunks as readonly unknown[]) {
@@ -124,42 +114,15 @@ export function readReply(value: unknown): ReadReply | undefined {
   return {
     chunks: events,
     nextSeq,
-    exited,
-    exitCode: exitCode ?? null,
     closed: closed && !endsLater,
     endsLater,
+    closing: closingOf(value['closeReason'], value['holders']),
+    ...(exit === undefined ? {} : { exit }),
     ...(isText(epoch) ? { epoch } : {}),
     ...(isCount(firstRetainedSeq) ? { firstRetainedSeq } : {}),
     ...(range === undefined ? {} : { gap: range }),
-    ...(isText(signal) ? { signal } : {}),
     ...(isSeq(exitedSeq) ? { exitedSeq } : {}),
   };
-}
-
-export function writeReply(value: unknown): WriteReply | undefined {
-  if (!isObject(value)) return undefined;
-  const { status } = value;
-  switch (status) {
-    case 'accepted':
-    case 'unknownProcess':
-    case 'stdinClosed':
-    case 'starting':
-      return { status };
-    default:
-      return undefined;
-  }
-}
-
-/** `delivered` is absent in the base protocol. */
-export function signalReply(value: unknown): { readonly delivered?: boolean } | undefined {
-  if (!isObject(value)) return undefined;
-  const { delivered } = value;
-  return typeof delivered === 'boolean' ? { delivered } : {};
-}
-
-export function terminateReply(value: unknown): { readonly running: boolean } | undefined {
-  if (!isObject(value) || typeof value['running'] !== 'boolean') return undefined;
-  return { running: value['running'] };
 }
 
 export function isProcessMethod(method: string): method is keyof typeof eventGuards {
@@ -189,14 +152,14 @@ function outputEvent(members: Members): OutputEvent | undefined {
 }
 
 function exitedEvent(members: Members): ExitedEvent | undefined {
-  const { seq, exitCode, signal } = members;
-  if (!isSeq(seq) || !isInteger(exitCode)) return undefined;
-  return { type: 'exited', seq, exitCode, ...(isText(signal) ? { signal } : {}) };
+  const { seq } = members;
+  const exit = exitOf(members);
+  return isSeq(seq) && exit !== undefined ? { type: 'exited', seq, ...exit } : undefined;
 }
 
 function closedEvent(members: Members): ClosedEvent | undefined {
-  const { seq } = members;
-  return isSeq(seq) ? { type: 'closed', seq } : undefined;
+  const { seq, reason, holders } = members;
+  return isSeq(seq) ? { type: 'closed', seq, ...closingOf(reason, holders) } : undefined;
 }
 
 function gapEvent(members: unknown): GapEvent | undefined {

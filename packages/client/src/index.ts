@@ -1,14 +1,23 @@
 /** Client of an exec server: processes and files that outlive the connection. */
+export type { ProcessList, TerminateReply } from './callGuards.js';
 export type { CallableMethod, CallOptions } from './calls.js';
 export { Client } from './client.js';
 export { connect, type ConnectOptions, type TransportOptions } from './connect.js';
 export { ClientError, type ClientErrorCode, clientErrorCodes, type ClientErrorData, isClientError } from './errors.js';
-export type { ClosedEvent, ExitedEvent, GapEvent, OutputEvent, ProcessEvent } from './events.js';
+export type { ClosedEvent, Closing, Exit, ExitedEvent, GapEvent, OutputEvent, ProcessEvent } from './events.js';
 export { LazyClient, lazyClient } from './lazyClient.js';
 export type { ClientState, CommonOptions, ServerInfo } from './options.js';
-export { type EventsOptions, type ExitStatus, ProcessHandle } from './process/processHandle.js';
+export {
+  type CloseStatus,
+  type EventsOptions,
+  type ExitStatus,
+  ProcessHandle,
+  type TerminateOptions,
+} from './process/processHandle.js';
 export type { RunInput, RunOptions, RunResult } from './process/run.js';
+export { SpawnedProcess, type SpawnOptions } from './process/spawn.js';
 export type { StartOptions } from './process/startParams.js';
+export type { WaitOptions } from './process/waiting.js';
 export type { StateListener } from './session.js';
 export type { ChildOptions } from './transport/child.js';
 export type { GivenTransport } from './transport/given.js';

@@ -83,3 +83,17 @@ it('does not replace a stdio client: what it held ended with it', async () => {
   expect(server.dials).toBe(1);
   await lazy.close();
 });
+
+it('does not try a transport that has ended for a second time', async () => {
+  const server = new FakeServer();
+  const lazy = lazyClient({ transport: server.dial() });
+  const getting = lazy.get();
+  const connection = await server.accept();
+  await connection.handshake(extendedReply('s1'));
+  const client = await getting;
+  connection.cut();
+  await settle();
+  expect(client.state).toBe('failed');
+  expect(await lazy.get()).toBe(client);
+  await lazy.close();
+});

@@ -5,11 +5,13 @@ import { connect, type ConnectOptions } from './connect.js';
 import { ClientError } from './errors.js';
 import type { ProcessHandle } from './process/processHandle.js';
 import type { RunOptions, RunResult } from './process/run.js';
+import type { SpawnedProcess, SpawnOptions } from './process/spawn.js';
 import type { StartOptions } from './process/startParams.js';
 
 /**
  * Connects at first use, once for all callers that wait. A client that has failed is replaced at the next use, by one with
- * a new session; one over stdio is not, since its server and everything it held ended with it. A connection that did not
+ * a new session; one over stdio is not, since its server and everything it held ended with it, nor is one over a transport
+ * that was given ready-made, which has one life. A connection that did not
  * come about is tried again at the next use.
  */
 export class LazyClient implements AsyncDisposable {
@@ -30,7 +32,7 @@ export class LazyClient implements AsyncDisposable {
     if (this.#closed)
       return Promise.reject(new ClientError('CLOSED', 'the lazy client was closed; make a new one to go on'));
     const client = this.#client;
-    const isReplaceable = !('command' in this.#options);
+    const isReplaceable = canDialAgain(this.#options);
     if (client !== undefined && !(isReplaceable && client.state === 'failed')) return Promise.resolve(client);
     this.#connecting ??= this.#open();
     return this.#connecting;
@@ -42,6 +44,10 @@ export class LazyClient implements AsyncDisposable {
 
   async run(argv: readonly string[], options?: RunOptions): Promise<RunResult> {
     return await (await this.get()).run(argv, options);
+  }
+
+  async spawn(argv: readonly string[], options?: SpawnOptions): Promise<SpawnedProcess> {
+    return await (await this.get()).spawn(argv, options);
   }
 
   /** Closes the client, also one that is just connecting. Later uses reject with CLOSED. */
@@ -63,6 +69,10 @@ export class LazyClient implements AsyncDisposable {
       this.#connecting = undefined;
     }
   }
+}
+
+function canDialAgain(options: ConnectOptions): boolean {
+  return 'url' in options || ('transport' in options && typeof options.transport === 'function');
 }
 
 export function lazyClient(options: ConnectOptions): LazyClient {

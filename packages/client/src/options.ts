@@ -12,6 +12,8 @@ export interface ServerInfo {
   readonly serverInfo: { readonly name: string; readonly version: string };
   readonly protocolVersion: number;
   readonly flowControl: boolean;
+  /** Whether it can start processes on a terminal. */
+  readonly terminal: boolean;
   readonly epoch: string;
   readonly limits: Partial<ServerLimits>;
   readonly leaseMs: number;

@@ -1,6 +1,6 @@
 /** The session behind a client: composes dialing, recovery, calls and records, and keeps what the server said first. */
 import { limits } from '@exec-server/protocol';
-import { type CallOptions, Calls } from './calls.js';
+import { type CallableMethod, type CallOptions, Calls } from './calls.js';
 import { type Clock, systemClock } from './clock.js';
 import { Connection } from './connection.js';
 import { ClientError } from './errors.js';
@@ -91,9 +91,9 @@ export class Session {
     return this.calls.call({ method: 'process/read', params, guard: readReply, data: { processId } }, options);
   }
 
-  /** The ready connection, once there is one. */
-  async ready(options: CallOptions): Promise<Connection> {
-    const bounds = this.calls.bounds('environment/info', options);
+  /** The ready connection, once there is one; `method` is what the caller is about to send. */
+  async ready(options: CallOptions, method: CallableMethod): Promise<Connection> {
+    const bounds = this.calls.bounds(method, options);
     try {
       return await this.calls.connection(bounds);
     } finally {
@@ -121,7 +121,7 @@ export class Session {
       dial: (signal) => this.dialer.dial(signal),
       open: (carrier, lost) => this.#open(carrier, lost),
       initialize: (connection) => this.#initialize(connection),
-      judge: (error) => initializeFailure(error, this.#sessionToResume() !== undefined, this.dialer.label),
+      judge: (error) => initializeFailure(error, this.#sessionToResume(), this.dialer.label),
       catchUp: (connection) => this.#catchUp.all(connection),
       abort: (connection) => connection.abort(),
       discard: ({ transport }) => transport.abort(),

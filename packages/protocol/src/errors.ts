@@ -108,6 +108,36 @@ export const reasons = {
     meaning: 'The id is taken by a process of this session that runs, is starting, or has ended.',
     action: 'Choose another id.',
   },
+  startDiffers: {
+    code: invalidRequest,
+    retryable: false,
+    meaning: 'The id is taken by a process that was started with other params, so it cannot be adopted.',
+    action: 'Choose another id, or `attach` to the process that has it.',
+  },
+  processRunning: {
+    code: invalidRequest,
+    retryable: true,
+    meaning: 'The process has not closed yet, so it cannot be released.',
+    action: 'Wait for its close, or terminate it first.',
+  },
+  alreadyReleased: {
+    code: invalidRequest,
+    retryable: false,
+    meaning: 'The process was released before.',
+    action: 'Nothing is left to do.',
+  },
+  processEnded: {
+    code: invalidRequest,
+    retryable: false,
+    meaning: 'The process has exited, and its terminal with it.',
+    action: 'Nothing is left to do.',
+  },
+  notTerminal: {
+    code: invalidRequest,
+    retryable: false,
+    meaning: 'The process does not run on a terminal.',
+    action: 'Start it with `tty: true`.',
+  },
   startCancelled: {
     code: invalidRequest,
     retryable: false,
@@ -322,7 +352,7 @@ export class WireError extends Error {
     const entry: ReasonEntry = reasons[reason];
     this.code = entry.code;
     this.reason = reason;
-    this.data = { ...(entry.kind === undefined ? {} : { kind: entry.kind }), reason, ...data };
+    this.data = { ...data, ...(entry.kind === undefined ? {} : { kind: entry.kind }), reason };
   }
 }
 

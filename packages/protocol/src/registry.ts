@@ -45,6 +45,9 @@ export const requests = {
   'process/write': base('exec', 'continue'),
   'process/signal': base('exec', 'unknown', true),
   'process/terminate': base('exec', 'repeat', true),
+  'process/resize': ours('exec', 'repeat', true),
+  'process/list': ours('exec', 'repeat', true),
+  'process/release': ours('exec', 'repeat'),
   'session/close': ours('session', 'repeat', true),
 } as const satisfies Record<string, RequestEntry>;
 

@@ -16,6 +16,9 @@ export const requestSchemas = {
   'process/write': { params: process.WriteParams, result: process.WriteResult },
   'process/signal': { params: process.SignalParams, result: process.SignalResult },
   'process/terminate': { params: process.TerminateParams, result: process.TerminateResult },
+  'process/resize': { params: process.ResizeParams, result: process.ResizeResult },
+  'process/list': { params: process.ListParams, result: process.ListResult },
+  'process/release': { params: process.ReleaseParams, result: process.ReleaseResult },
   'session/close': { params: session.SessionCloseParams, result: session.SessionCloseResult },
 } as const satisfies Record<RequestMethod, { params: z.ZodType; result: z.ZodType }>;
 

@@ -4,15 +4,27 @@ import { clampTimerMs } from '@exec-server/protocol';
 export interface Clock {
   /** Milliseconds on a clock that never goes back. */
   now(): number;
-  /** Calls `action` once after `ms`; the returned function cancels it. The timer does not keep the program alive. */
-  after(ms: number, action: () => void): () => void;
+  /** Milliseconds since 1970, for people; it may jump. */
+  timeOfDay(): number;
+  /** Calls `action` once after `ms`; the returned function cancels it. Only with `hold` the timer keeps the program alive. */
+  after(ms: number, action: () => void, hold?: boolean): () => void;
+}
+
+/** The same time, with timers that keep the program alive: for work that somebody waits for. */
+export function holding(clock: Clock): Clock {
+  return {
+    now: () => clock.now(),
+    timeOfDay: () => clock.timeOfDay(),
+    after: (ms, action) => clock.after(ms, action, true),
+  };
 }
 
 export const hostClock: Clock = {
   now: () => performance.now(),
-  after(ms, action) {
+  timeOfDay: () => Date.now(),
+  after(ms, action, hold = false) {
     const timer = setTimeout(action, clampTimerMs(ms));
-    timer.unref();
+    if (!hold) timer.unref();
     return () => clearTimeout(timer);
   },
 };

@@ -10,9 +10,11 @@ import {
 } from '@exec-server/protocol';
 import type { Parked } from './connection/parking.js';
 import type { HandlerContext } from './handlerContext.js';
+import { listProcesses, releaseProcess, resizeProcess } from './processes/bookkeeping.js';
 import { readProcess } from './processes/readHandler.js';
 import { signalProcess } from './processes/signalHandler.js';
 import { startProcess } from './processes/startHandler.js';
+import { terminateProcess } from './processes/terminateHandler.js';
 import { writeProcess } from './processes/writeHandler.js';
 import type { ServerContext } from './serverContext.js';
 import type { Session } from './sessions/session.js';
@@ -27,22 +29,27 @@ export const handlers: { readonly [M in Exclude<RequestMethod, 'initialize'>]: H
   'process/read': readProcess,
   'process/write': writeProcess,
   'process/signal': signalProcess,
-  'process/terminate': ({ session }, { processId }) => ({
-    running: session.processes.find(processId)?.terminate() ?? false,
-  }),
+  'process/terminate': terminateProcess,
+  'process/resize': resizeProcess,
+  'process/list': listProcesses,
+  'process/release': releaseProcess,
   'session/close': ({ server, session }) => {
     server.sessions.end(session, 'closed by its client');
     return {};
   },
 };
 
-export function initializeResult(server: ServerContext, session: Session, resumed: boolean): InitializeResult {
+export async function initializeResult(
+  server: ServerContext,
+  session: Session,
+  resumed: boolean,
+): Promise<InitializeResult> {
   return {
     sessionId: session.id,
     environmentInfo: server.environmentInfo,
     serverInfo: { name: 'exec-server', version: PACKAGE_VERSION },
     protocolVersion: PROTOCOL_VERSION,
-    extensions: { flowControl: true },
+    extensions: { flowControl: true, terminal: (await server.platform.terminals?.()) ?? false },
     epoch: server.epoch,
     limits: {
       maxMessageBytes: limits.MAX_MESSAGE_BYTES,

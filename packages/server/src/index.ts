@@ -3,8 +3,8 @@ export { type Authenticate, type AuthResult, capabilityToken } from './auth/capa
 export { type Clock, hostClock } from './clock.js';
 export { serveStdio } from './listen/stdio.js';
 export type { WebSocketListener, WebSocketListenOptions } from './listen/websocket.js';
-export type { ChildExit, OutputSource, Platform, SpawnedChild, SpawnRequest, StdinSink } from './processes/child.js';
-export { createHostPlatform } from './processes/spawn.js';
+export type { ChildExit, OutputSource, Platform, SpawnedChild, SpawnRequest, StdinSink } from './host/child.js';
+export { createHostPlatform } from './host/spawn.js';
 export {
   type AcceptOptions,
   createExecServer,

@@ -6,8 +6,10 @@ import { type Clock, hostClock } from './clock.js';
 import { Connection } from './connection/connection.js';
 import { readEnvironmentInfo } from './environment/info.js';
 import { listenWebSocket, type WebSocketListener, type WebSocketListenOptions } from './listen/websocket.js';
-import type { Platform } from './processes/child.js';
-import { createHostPlatform } from './processes/spawn.js';
+import type { Platform } from './host/child.js';
+import { Reaper } from './processes/reaper.js';
+import { createHostPlatform } from './host/spawn.js';
+import { MARK_VARIABLE } from './host/tree/mark.js';
 import type { Log, ServerContext } from './serverContext.js';
 import { SessionStore } from './sessions/sessionStore.js';
 
@@ -29,6 +31,8 @@ export interface ExecServerOptions {
   readonly log?: Log | undefined;
   /** The host that starts processes. Default: this one. */
   readonly platform?: Platform | undefined;
+  /** End all children when this program is killed; costs one small process. Default true. */
+  readonly guard?: boolean | undefined;
   /** Time source. Default: the clock of this host. */
   readonly clock?: Clock | undefined;
 }
@@ -54,6 +58,8 @@ export interface AcceptOptions {
   readonly malformedPrefix?: string | undefined;
   /** End the session with this connection. Default false: it is detached and can be resumed. */
   readonly endsSession?: boolean | undefined;
+  /** Whether the peer may be gone without a word; a resume of its session then takes it over. Default: never. */
+  readonly isSilent?: (() => boolean) | undefined;
 }
 
 export interface ExecServer {
@@ -89,22 +95,34 @@ class Server implements ExecServer {
     const clock = options.clock ?? hostClock;
     const retainedBytesPerProcess = options.retainedBytesPerProcess ?? limits.RETAINED_BYTES_PER_PROCESS;
     checkOptions(options, retainedBytesPerProcess);
+    const log: Log = options.log ?? (() => {});
+    const life = randomBytes(8).toString('hex');
+    const reaper = new Reaper({
+      clock,
+      life,
+      guard: options.guard ?? true,
+      onUnguarded: (reason) => log('warn', 'children would outlive this server if it were killed', { reason }),
+    });
     this.#context = {
+      reaper,
+      outerMarks: process.env[MARK_VARIABLE],
       clock,
       platform: options.platform ?? createHostPlatform(),
       sessions: new SessionStore({
         clock,
+        life,
+        sweep: (sessionLife) => reaper.sweep(sessionLife),
         leaseMs: clampTimerMs(options.sessionLeaseMs ?? limits.SESSION_LEASE_MS),
         exitedRetentionMs: clampTimerMs(options.exitedRetentionMs ?? limits.EXITED_RETENTION_MS),
         retainedBytesPerProcess,
       }),
       starts: new PQueue({ concurrency: limits.CONCURRENT_STARTS }),
-      epoch: epoch(randomBytes(8).toString('hex')),
+      epoch: epoch(life),
       environmentInfo: readEnvironmentInfo(),
       serverEnv: options.env ?? process.env,
       concurrentRequests: options.concurrentRequests,
       retainedBytesPerProcess,
-      log: options.log ?? (() => {}),
+      log,
     };
   }
 
@@ -114,6 +132,7 @@ class Server implements ExecServer {
         malformedPrefix:
           options.malformedPrefix ?? `failed to parse JSON-RPC message from exec-server ${transport.label}`,
         endsSession: options.endsSession ?? false,
+        isSilent: options.isSilent ?? (() => false),
         onClosed: (closed, reason) => {
           this.#connections.delete(closed);
           if (this.#connections.size === 0) this.#whenDisconnected();
@@ -131,11 +150,12 @@ class Server implements ExecServer {
   async listen(options: WebSocketListenOptions = {}): Promise<WebSocketListener> {
     const { log } = this.#context;
     const listener = await listenWebSocket(options, {
-      accept: (transport, peer) => {
+      accept: (transport, peer, isSilent) => {
         log('info', 'connection accepted', { peer });
         // `accept` never rejects.
         void this.accept(transport, {
           malformedPrefix: `failed to parse websocket JSON-RPC message from exec-server websocket ${peer}`,
+          isSilent,
         });
       },
       connections: () => this.#connections.size,
@@ -176,6 +196,7 @@ class Server implements ExecServer {
     await this.#connectionsGone();
     for (const connection of [...this.#connections]) connection.abort('the server is shutting down');
     await Promise.all(listenersClosed);
+    await this.#context.reaper.close();
     await this.#context.platform.close();
   }
 
@@ -186,7 +207,7 @@ class Server implements ExecServer {
     }
     if (this.#connections.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
-      const cancel = this.#context.clock.after(FLUSH_PATIENCE_MS, resolve);
+      const cancel = this.#context.clock.after(FLUSH_PATIENCE_MS, resolve, true);
       this.#whenDisconnected = () => {
         cancel();
         resolve();

@@ -2,7 +2,8 @@
 import type { EnvironmentInfo, Epoch } from '@exec-server/protocol';
 import type PQueue from 'p-queue';
 import type { Clock } from './clock.js';
-import type { Platform } from './processes/child.js';
+import type { Platform } from './host/child.js';
+import type { Reaper } from './processes/reaper.js';
 import type { SessionStore } from './sessions/sessionStore.js';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
@@ -15,6 +16,9 @@ export interface ServerContext {
   readonly sessions: SessionStore;
   /** Bounds how many children are being started at a time. */
   readonly starts: PQueue;
+  readonly reaper: Reaper;
+  /** The marks this server itself was started under. */
+  readonly outerMarks: string | undefined;
   readonly epoch: Epoch;
   readonly environmentInfo: EnvironmentInfo;
   /** The environment that `envPolicy.inherit` draws from. */

@@ -96,7 +96,7 @@ export interface FaultProxy extends AsyncDisposable {
  *
  * @example
  * ```ts
- * await using proxy = await startFaultProxy({ target: 'ws://127.0.0.1:7000', seed: 42 });
+ * const proxy = await startFaultProxy({ target: 'ws://127.0.0.1:7000', seed: 42 });
  * const client = await connect({ url: proxy.url });
  * proxy.cutAfterBytes('down', 10_000); // inside whatever frame that is
  * ```

@@ -3,9 +3,9 @@
  *
  * @example
  * ```ts
- * await using server = createExecServer();
+ * const server = createExecServer();
  * const listener = await server.listen();
- * await using proxy = await startFaultProxy({
+ * const proxy = await startFaultProxy({
  *   target: listener.url,
  *   seed: 42,
  *   rules: [{ when: { direction: 'down', aboutEveryBytes: 50_000 }, do: 'cut', times: 5 }],

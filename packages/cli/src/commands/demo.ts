@@ -24,8 +24,14 @@ export interface DemoOptions {
 /** Dials that are refused after each cut, so that it lasts long enough to be seen. */
 const REFUSED_DIALS = 2;
 
-/** `$1` is the folder, `$2` the copy that the job itself keeps. */
-const JOB = 'find "$1" -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | tee "$2"';
+/**
+ * `$1` is the folder, `$2` the copy that the job itself keeps. It asks for a line of stdin before each batch of `$3` files:
+ * on a busy machine it would be over before the last cut. The size keeps `xargs` from splitting a batch.
+ */
+const JOB = `exec 9<&0 </dev/null
+find "$1" -type f -print0 | LC_ALL=C sort -z |
+xargs -0 -s 500000 -n "$3" sh -c 'read go <&9; exec sha256sum "$@"' batch | tee "$2"`;
+const MAX_BATCH_FILES = 100;
 /** `$1` is the copy that the filter itself keeps. */
 const FILTER = 'tr a-f A-F | tee "$1"';
 
@@ -56,20 +62,32 @@ interface Stage {
 
 async function play(client: Client, proxy: FaultProxy, progress: Progress, stage: Stage): Promise<number> {
   const files = await countFiles(client, stage.path);
-  if (files < stage.cuts * 2) {
+  if (files < stage.cuts * 4) {
     throw new CommandError(
-      `${stage.path} holds ${files} files; the demo needs at least ${stage.cuts * 2} for ${stage.cuts} cuts`,
+      `${stage.path} holds ${files} files; the demo needs at least ${stage.cuts * 4} for ${stage.cuts} cuts`,
     );
   }
+  const distance = Math.floor(files / (stage.cuts + 1));
+  const batch = Math.min(MAX_BATCH_FILES, Math.floor(distance / 3));
   progress.line(`server and client are up; the job: SHA-256 of ${files} files below ${stage.path}`);
   const jobCopy = join(stage.folder, 'job.txt');
   const filterCopy = join(stage.folder, 'filter.txt');
-  const job = await client.start({ argv: ['sh', '-c', JOB, 'job', stage.path, jobCopy] });
+  const job = await client.start({
+    argv: ['sh', '-c', JOB, 'job', stage.path, jobCopy, String(batch)],
+    stdin: 'pipe',
+  });
   const filter = await client.start({ argv: ['sh', '-c', FILTER, 'filter', filterCopy], stdin: 'pipe' });
   progress.line(`job runs as pid ${job.pid}, a filter fed through stdin as pid ${filter.pid}`);
 
-  const cutter = new Cutter(proxy, progress, files, stage.cuts);
-  const [fromJob, fromFilter] = await Promise.all([feed(job, filter, cutter, progress, files), collect(filter)]);
+  const cutter = new Cutter(proxy, progress, distance, stage.cuts);
+  // During a cut the job runs on by two thirds of the way to the next one.
+  const pace = new Pace(job, batch, Math.floor((distance * 2) / 3));
+  const onLines = (lines: number): void => {
+    progress.update(lines, files);
+    cutter.passed(lines);
+    pace.passed(lines);
+  };
+  const [fromJob, fromFilter] = await Promise.all([feed(job, filter, onLines), collect(filter)]);
   progress.done();
   for (const { name, exitCode } of [fromJob, fromFilter]) {
     if (exitCode !== 0) throw new CommandError(`the ${name} ended with code ${exitCode}`);
@@ -108,10 +126,10 @@ class Cutter {
   #left: number;
   #next: number;
 
-  constructor(proxy: FaultProxy, progress: Progress, lines: number, cuts: number) {
+  constructor(proxy: FaultProxy, progress: Progress, every: number, cuts: number) {
     this.#proxy = proxy;
     this.#progress = progress;
-    this.#every = Math.max(1, Math.floor(lines / (cuts + 1)));
+    this.#every = every;
     this.#left = cuts;
     this.#next = this.#every;
   }
@@ -126,6 +144,29 @@ class Cutter {
   }
 }
 
+/** Lets the job run ahead of what has arrived by so many lines. */
+class Pace {
+  readonly #job: ProcessHandle;
+  readonly #batch: number;
+  readonly #ahead: number;
+  #granted = 0;
+
+  constructor(job: ProcessHandle, batch: number, ahead: number) {
+    this.#job = job;
+    this.#batch = batch;
+    this.#ahead = ahead;
+  }
+
+  passed(lines: number): void {
+    const wanted = Math.ceil((lines + this.#ahead) / this.#batch);
+    if (wanted <= this.#granted) return;
+    const more = 'go\n'.repeat(wanted - this.#granted);
+    this.#granted = wanted;
+    // Written into a cut it waits; a job that has ended takes nothing more, and a failed client shows in the events.
+    this.#job.write(more).catch(() => undefined);
+  }
+}
+
 interface Received {
   readonly name: string;
   readonly events: number;
@@ -135,18 +176,12 @@ interface Received {
 }
 
 /** Takes what the job prints and writes it to the filter's stdin. */
-async function feed(
-  job: ProcessHandle,
-  filter: ProcessHandle,
-  cutter: Cutter,
-  progress: Progress,
-  files: number,
-): Promise<Received> {
+async function feed(job: ProcessHandle, filter: ProcessHandle, onLines: (lines: number) => void): Promise<Received> {
   let lines = 0;
+  onLines(lines);
   const received = await take('job', job, async (bytes) => {
     for (const byte of bytes) if (byte === 0x0a) lines += 1;
-    progress.update(lines, files);
-    cutter.passed(lines);
+    onLines(lines);
     await filter.write(bytes);
   });
   await filter.end();
@@ -186,8 +221,8 @@ async function take(
 }
 
 async function countFiles(client: Client, path: string): Promise<number> {
-  const result = await client.run(['sh', '-c', 'find "$1" -type f | wc -l', 'count', path]);
-  if (result.exitCode !== 0) throw new CommandError(`cannot list ${path}`);
+  const result = await client.run(['sh', '-c', 'cd -- "$1" && find . -type f | wc -l', 'count', path]);
+  if (result.exitCode !== 0) throw new CommandError(`cannot list ${path}: ${result.text('stderr').trim()}`);
   return Number(Buffer.from(result.stdout).toString('utf8').trim());
 }
 

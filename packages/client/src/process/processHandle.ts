@@ -1,18 +1,39 @@
 /** What callers hold for a process. */
-import type { StreamName } from '@exec-server/protocol';
-import type { CallOptions, Calls } from '../calls.js';
-import { ClientError } from '../errors.js';
-import type { ProcessEvent } from '../events.js';
-import { signalReply, terminateReply } from '../guards.js';
+import type { CloseReasonName, ExitReason, TerminalSize } from '@exec-server/protocol';
+import { emptyReply, signalReply, terminateReply, type TerminateReply } from '../callGuards.js';
+import { type CallOptions, type Calls, DEFAULT_TIMEOUT_MS } from '../calls.js';
+import type { Clock } from '../clock.js';
+import { ClientError, isClientError } from '../errors.js';
+import type { Exit, GapEvent, ProcessEvent } from '../events.js';
 import type { ProcessRecord } from '../registry/processRecord.js';
 import { Subscription } from '../registry/subscription.js';
 import type { StdinQueue } from './stdinQueue.js';
+import { byteStream, type OutputName, stdinStream, StreamReader, textOf } from './streams.js';
+import { type WaitOptions, within } from './waiting.js';
 
 export interface ExitStatus {
   /** 128 + n for a death by signal n. A non-zero code is a result, not an error. */
   readonly exitCode: number;
   /** The signal that ended the process, if one did and the server says so. */
   readonly signal: string | undefined;
+  /** Whether it ended by itself (a signal of its own making or of `signal` included), by its `timeoutMs` or by `terminate`; undefined on foreign servers. */
+  readonly reason: ExitReason | undefined;
+}
+
+export interface CloseStatus {
+  /** `heldOpen`: `lingerMs` ran out while others held the streams; undefined on foreign servers. */
+  readonly reason: CloseReasonName | undefined;
+  /** How many others held the streams, for `heldOpen`. */
+  readonly holders: number | undefined;
+}
+
+export interface TerminateOptions extends CallOptions {
+  /** SIGTERM first, SIGKILL after this many ms. Default 0: SIGKILL at once. */
+  readonly graceMs?: number | undefined;
+  /** `kill` ends descendants that left the process group as well, of an exited process too. Default `keep`. */
+  readonly leftovers?: 'kill' | 'keep' | undefined;
+  /** Whether the answer comes when everything is dead. Default: true with `graceMs` or `leftovers`, else false. */
+  readonly wait?: boolean | undefined;
 }
 
 export interface EventsOptions {
@@ -22,7 +43,10 @@ export interface EventsOptions {
 
 export interface HandleHost {
   readonly calls: Calls;
+  readonly clock: Clock;
   readonly errorOnGap: boolean;
+  /** Throws NOT_SUPPORTED when the server is a foreign one. */
+  requireExtended(what: string): void;
 }
 
 /**
@@ -33,6 +57,10 @@ export interface HandleHost {
  * process at the server, so that memory stays flat; a handle nobody iterates holds back nothing, and a late iterator reads
  * again from the server what the client has dropped. What the server has dropped too is a `gap`.
  *
+ * `stdout`, `stderr` and `stdin` are the same as web streams, and `text` is one of them decoded. A stream takes nothing
+ * before its first read; from then on it holds back the process once it has a full buffer of its own unread bytes, as a
+ * pipe would, and never because of what the other stream brings. Cancel a stream to let go of it.
+ *
  * When the client is closed or fails, everything pending here rejects; the process itself then depends on its session.
  */
 export class ProcessHandle implements AsyncIterable<ProcessEvent> {
@@ -40,7 +68,11 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   readonly #stdin: StdinQueue;
   readonly #host: HandleHost;
   readonly #afterSeq: number;
+  readonly #gaps: GapEvent[] = [];
   #cursor: number;
+  #stdout: ReadableStream<Uint8Array> | undefined;
+  #stderr: ReadableStream<Uint8Array> | undefined;
+  #stdinStream: WritableStream<string | Uint8Array> | undefined;
 
   /** @internal */
   constructor(record: ProcessRecord, stdin: StdinQueue, host: HandleHost, afterSeq: number) {
@@ -60,7 +92,7 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
     return this.#record.pid;
   }
 
-  /** Last seq this handle has given to an iterator: pass it to `attach` to go on from here, in another program too. */
+  /** Last seq this handle has given to an iterator (web streams and `text` do not move it): pass it to `attach` to go on from here, in another program too. */
   get cursor(): number {
     return this.#cursor;
   }
@@ -79,20 +111,37 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   }
 
   /**
-   * The text of one stream, decoded as UTF-8 across chunk borders; bad bytes become U+FFFD. `stdout` includes the output of
-   * a terminal. A gap is skipped.
+   * The bytes of stdout, and of the terminal where there is one. Ends when every stream of the process has ended; errors
+   * when the client fails, and at a gap with `errorOnGap`; without it a gap is skipped and noted in `gaps`.
    */
-  async *text(stream: Exclude<StreamName, 'pty'> = 'stdout'): AsyncGenerator<string, void, undefined> {
-    const decoder = new TextDecoder();
-    for await (const event of this.events()) {
-      let piece = '';
-      if (event.type === 'output' && (event.stream === 'stderr') === (stream === 'stderr')) {
-        piece = decoder.decode(event.bytes, { stream: true });
-      } else if (event.type === 'gap' || event.type === 'closed') {
-        piece = decoder.decode();
-      }
-      if (piece !== '') yield piece;
-    }
+  get stdout(): ReadableStream<Uint8Array> {
+    this.#stdout ??= byteStream(this.#reader('stdout'), this.#noteGap);
+    return this.#stdout;
+  }
+
+  /** The bytes of stderr, as `stdout`; empty for a process on a terminal. */
+  get stderr(): ReadableStream<Uint8Array> {
+    this.#stderr ??= byteStream(this.#reader('stderr'), this.#noteGap);
+    return this.#stderr;
+  }
+
+  /** Stdin as a stream: the same as `write`, and `end` when it is closed or aborted. */
+  get stdin(): WritableStream<string | Uint8Array> {
+    this.#stdinStream ??= stdinStream(this);
+    return this.#stdinStream;
+  }
+
+  /** Gaps that `stdout`, `stderr` and `text` have skipped; a gap may belong to either stream, and each reader notes it. */
+  get gaps(): readonly GapEvent[] {
+    return this.#gaps;
+  }
+
+  /**
+   * The text of one stream, decoded as UTF-8 across chunk borders; bad bytes become U+FFFD. `stdout` includes the output of
+   * a terminal. A gap is skipped and noted in `gaps`. Each call reads from the start of the handle.
+   */
+  text(stream: OutputName = 'stdout'): AsyncGenerator<string, void, undefined> {
+    return textOf(this.#reader(stream), this.#noteGap);
   }
 
   /**
@@ -130,25 +179,94 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
     return { delivered };
   }
 
-  /** Kills the process group at once. `running`: whether it was running when the call came. */
-  async terminate(options?: CallOptions): Promise<{ readonly running: boolean }> {
+  /** Sets the size of the terminal; its foreground group gets SIGWINCH. NOT_SUPPORTED on foreign servers. */
+  async resize({ cols, rows }: TerminalSize, options?: CallOptions): Promise<void> {
     const { processId } = this.#record;
+    const params = { processId, cols, rows };
+    await this.#host.calls.call({ method: 'process/resize', params, guard: emptyReply, data: { processId } }, options);
+  }
+
+  /**
+   * Ends the process. Plain: SIGKILL to its group at once, as every server does it. The options are NOT_SUPPORTED on foreign
+   * servers. `running` in the result: whether it was running when the call came; what was left of its tree and how that was
+   * looked for is told where the server waited for the end.
+   */
+  async terminate(options: TerminateOptions = {}): Promise<TerminateReply> {
+    const { graceMs, leftovers, wait, ...call } = options;
+    const { processId } = this.#record;
+    const finer = {
+      ...(graceMs === undefined ? {} : { graceMs: Math.ceil(graceMs) }),
+      ...(leftovers === undefined ? {} : { leftovers }),
+      ...(wait === undefined ? {} : { wait }),
+    };
+    const names = Object.keys(finer);
     return await this.#host.calls.call(
-      { method: 'process/terminate', params: { processId }, guard: terminateReply, data: { processId } },
-      options,
+      {
+        method: 'process/terminate',
+        params: { processId, ...finer },
+        guard: terminateReply,
+        ...(names.length === 0 ? {} : { extension: `terminate with ${names.join(', ')}` }),
+        data: { processId },
+      },
+      { timeoutMs: DEFAULT_TIMEOUT_MS + (graceMs ?? 0), ...call },
     );
   }
 
-  /** Resolves when the process has exited; output may still come, until `closed`. */
-  async wait(): Promise<ExitStatus> {
-    const { exitCode, signal } = await this.#record.waitExit();
-    return { exitCode, signal };
+  /**
+   * Resolves when the process has exited; output may still come, until `closed`. Giving up, by `timeoutMs` (WAIT_TIMEOUT) or
+   * `signal` (ABORTED), does not touch the process.
+   */
+  async wait(options: WaitOptions = {}): Promise<ExitStatus> {
+    return statusOf(await within(this.#record.waitExit(), options, this.#host.clock, this.processId));
   }
 
-  /** Resolves when the process has exited and every stream has ended. */
-  async closed(): Promise<void> {
-    await this.#record.waitClosed();
+  /** Resolves when the process has exited and every stream has ended, or is held open beyond `lingerMs`. */
+  async closed(options: WaitOptions = {}): Promise<CloseStatus> {
+    const { reason, holders } = await within(this.#record.waitClosed(), options, this.#host.clock, this.processId);
+    return { reason, holders };
   }
+
+  /**
+   * Lets the server forget a process that has closed, its output included; its id stays taken. Once is enough and twice does
+   * no harm. SERVER_ERROR (`processRunning`) before `closed`; NOT_SUPPORTED on foreign servers.
+   */
+  async release(options?: CallOptions): Promise<void> {
+    const { processId } = this.#record;
+    const params = { processId };
+    try {
+      await this.#host.calls.call(
+        { method: 'process/release', params, guard: emptyReply, data: { processId } },
+        options,
+      );
+    } catch (error) {
+      // Done before: by a call whose answer a cut swallowed, or by the server itself.
+      const done =
+        isClientError(error) && (error.data.reason === 'alreadyReleased' || error.data.reason === 'expiredProcess');
+      if (!done) throw error;
+    }
+  }
+
+  /** Waits for the end of the process and its streams, then releases it. Read the output first: it goes with the process. */
+  async waitAndRelease(options: WaitOptions = {}): Promise<ExitStatus> {
+    this.#host.requireExtended('process/release');
+    await this.closed(options);
+    const status = await this.wait();
+    await this.release();
+    return status;
+  }
+
+  #reader(name: OutputName): StreamReader {
+    const { errorOnGap } = this.#host;
+    return new StreamReader(name, () => new Subscription(this.#record, { afterSeq: this.#afterSeq, errorOnGap }));
+  }
+
+  readonly #noteGap = (gap: GapEvent): void => {
+    this.#gaps.push(gap);
+  };
+}
+
+function statusOf({ exitCode, signal, reason }: Exit): ExitStatus {
+  return { exitCode, signal, reason };
 }
 
 const encoder = new TextEncoder();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { connectFake, settle } from '../testSupport/connectFake.js';
+import { type Connected, connectFake, foreignReply, settle } from '../testSupport/connectFake.js';
 import { FakeClock } from '../testSupport/fakeClock.js';
 import type { RunResult } from './run.js';
 
@@ -32,7 +32,7 @@ describe('run', () => {
 
   it('keeps the first bytes of each stream up to the limit, and counts all', async () => {
     const { client, connection } = await connectFake();
-    const running = client.run(['x'], { maxOutputBytes: 5 });
+    const running = client.run(['x'], { maxBytes: 5 });
     const processId = await connection.start();
     connection.output(processId, 1, 'abc');
     connection.output(processId, 2, 'defg');
@@ -160,43 +160,98 @@ describe('the input of run', () => {
   });
 });
 
+interface TimedRun {
+  readonly running: Promise<RunResult>;
+  readonly processId: string;
+  readonly clock: FakeClock;
+  readonly connected: Connected;
+}
+
+/** A run with a timeout of a second and some output. */
+async function timedRun(reply?: unknown): Promise<TimedRun> {
+  const clock = new FakeClock();
+  const connected = await connectFake({ internals: { clock }, ...(reply === undefined ? {} : { reply }) });
+  const { client, connection } = connected;
+  const running = client.run(['sleep'], { timeoutMs: 1_000 });
+  const request = await connection.next('process/start');
+  expect(request.params['timeoutMs']).toBe(reply === undefined ? 1_000 : undefined);
+  const processId = String(request.params['processId']);
+  connection.answer(request, { processId, sandboxType: 'none' });
+  await settle();
+  connection.output(processId, 1, 'so far');
+  await settle();
+  return { running, processId, clock, connected };
+}
+
 describe('a run that takes too long', () => {
-  async function timeOut(): Promise<{
-    running: Promise<RunResult>;
-    processId: string;
-    clock: FakeClock;
-    connected: Awaited<ReturnType<typeof connectFake>>;
-  }> {
+  it('is ended by the server, and the result says so', async () => {
+    const { running, processId, clock, connected } = await timedRun();
+    clock.advance(1_200);
+    const exit = { processId, seq: 2, exitCode: 137, signal: 'SIGKILL', reason: 'timedOut', sandboxDenied: false };
+    connected.connection.notify('process/exited', exit);
+    connected.connection.notify('process/closed', { processId, seq: 3, reason: 'ended' });
+    const result = await running;
+    expect(result).toMatchObject({
+      timedOut: true,
+      exitCode: 137,
+      reason: 'timedOut',
+      closed: true,
+      closeReason: 'ended',
+      durationMs: 1_200,
+    });
+    expect(result.text()).toBe('so far');
+    await settle();
+    expect([clock.pending, connected.connection.count('process/terminate')]).toEqual([0, 0]);
+    await connected.client.close();
+  });
+
+  it('is given up when the server is stuck, with what there is', async () => {
+    const { running, processId, clock, connected } = await timedRun();
+    clock.advance(5_999);
+    await settle();
+    expect(connected.connection.count('process/terminate')).toBe(0);
+    clock.advance(1);
+    const result = await running;
+    expect(result).toMatchObject({ timedOut: true, exitCode: null, closed: false, durationMs: 6_000 });
+    expect(result.text()).toBe('so far');
+    expect((await connected.connection.next('process/terminate')).params).toEqual({ processId });
+    await connected.client.close();
+  });
+
+  it('is given up when not even its start is answered', async () => {
     const clock = new FakeClock();
-    const connected = await connectFake({ internals: { clock } });
-    const running = connected.client.run(['sleep'], { timeoutMs: 1_000 });
-    const processId = await connected.connection.start();
-    await settle();
-    connected.connection.output(processId, 1, 'so far');
-    await settle();
+    const { client, connection } = await connectFake({ internals: { clock } });
+    const running = client.run(['sleep'], { timeoutMs: 1_000 });
+    running.catch(() => undefined);
+    await connection.next('process/start');
+    clock.advance(6_000);
+    await expect(running).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' });
+    await connection.next('process/terminate');
+    await client.close();
+  });
+
+  it('is terminated where the server is a foreign one', async () => {
+    const { running, processId, clock, connected } = await timedRun(foreignReply);
     clock.advance(1_000);
     connected.connection.answer(await connected.connection.next('process/terminate'), { running: true });
-    return { running, processId, clock, connected };
-  }
-
-  it('is terminated, and the result says so', async () => {
-    const { running, processId, clock, connected } = await timeOut();
     connected.connection.exited(processId, 2, 137);
     connected.connection.closedEvent(processId, 3);
-    const result = await running;
-    expect(result).toMatchObject({ timedOut: true, exitCode: 137, closed: true });
-    expect(result.text()).toBe('so far');
+    expect(await running).toMatchObject({ timedOut: true, exitCode: 137, reason: undefined, closed: true });
     await settle();
     expect(clock.pending).toBe(0);
     await connected.client.close();
   });
 
-  it('is given up when something holds its streams open', async () => {
-    const { running, clock, connected } = await timeOut();
+  it('is given up when something holds its streams open, on a foreign server too', async () => {
+    const { running, clock, connected } = await timedRun(foreignReply);
+    clock.advance(1_000);
+    connected.connection.answer(await connected.connection.next('process/terminate'), { running: true });
     await settle();
     clock.advance(5_000);
     expect(await running).toMatchObject({ timedOut: true, exitCode: null, closed: false });
-    await connected.client.close();
+    const closing = connected.client.close();
+    connected.connection.answer(await connected.connection.next('process/terminate'), { running: false });
+    await closing;
   });
 });
 

@@ -1,9 +1,9 @@
 /** `client.run`: a command from start to end, with its output collected under a limit. */
-import type { StreamName } from '@exec-server/protocol';
-import type { CallOptions } from '../calls.js';
+import type { CloseReasonName, ExitReason, StreamName } from '@exec-server/protocol';
+import { type CallOptions, DEFAULT_TIMEOUT_MS } from '../calls.js';
 import type { Clock } from '../clock.js';
 import { ClientError, isClientError } from '../errors.js';
-import type { GapEvent, OutputEvent, ProcessEvent } from '../events.js';
+import type { Closing, Exit, GapEvent, OutputEvent, ProcessEvent } from '../events.js';
 import type { ProcessHandle } from './processHandle.js';
 import type { StartOptions } from './startParams.js';
 
@@ -12,10 +12,14 @@ export type RunInput = string | Uint8Array | AsyncIterable<Uint8Array>;
 export interface RunOptions extends Omit<StartOptions, 'argv' | 'stdin'> {
   /** Given to the command as its stdin, which is closed behind it. NOT_SUPPORTED on foreign servers. */
   readonly input?: RunInput | undefined;
-  /** Terminates the command this many ms after its start; the result then says `timedOut`. Default: never. */
+  /**
+   * Ends the command and its tree this many ms after its start; the result then says `timedOut`. The server does it, and a
+   * foreign one is told to. A server that is stuck holds nobody: 5 s later the run is given up, with what there is. Default:
+   * never.
+   */
   readonly timeoutMs?: number | undefined;
   /** Bytes kept per stream, the first ones; the rest is counted and dropped. Default 64 MiB. */
-  readonly maxOutputBytes?: number | undefined;
+  readonly maxBytes?: number | undefined;
   /** Terminates the command and rejects with ABORTED. */
   readonly signal?: AbortSignal | undefined;
   /** Called with each piece of output in order; a promise it returns holds back the command. */
@@ -26,6 +30,8 @@ export interface RunResult {
   /** 128 + n for a death by signal n; null when the command was given up after a timeout before its exit was seen. */
   readonly exitCode: number | null;
   readonly signal: string | undefined;
+  /** How the command ended; undefined on foreign servers, and where the exit was not seen. */
+  readonly reason: ExitReason | undefined;
   /** What was kept of the output; on a terminal everything is in `stdout`. */
   readonly stdout: Uint8Array;
   readonly stderr: Uint8Array;
@@ -37,6 +43,10 @@ export interface RunResult {
   readonly timedOut: boolean;
   /** False when a timeout ended the wait although something still held the streams open. */
   readonly closed: boolean;
+  /** `heldOpen`: `lingerMs` ran out while others held the streams; undefined on foreign servers and without `closed`. */
+  readonly closeReason: CloseReasonName | undefined;
+  /** From the call to the end of the output, as the client saw it. */
+  readonly durationMs: number;
   /** Ranges of events that were gone. */
   readonly gaps: readonly GapEvent[];
   /** A stream as UTF-8; bad bytes become U+FFFD. */
@@ -46,19 +56,33 @@ export interface RunResult {
 export interface RunHost {
   readonly clock: Clock;
   start(options: StartOptions, call: CallOptions): Promise<ProcessHandle>;
-  /** Rejects when the server cannot close a stdin. */
-  requireInput(call: CallOptions): Promise<void>;
+  /** Whether the server enforces a timeout itself. */
+  readonly isExtended: boolean;
+  /** Throws NOT_SUPPORTED when the server is a foreign one. */
+  requireExtended(what: string): void;
 }
 
-const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
-/** How long a command that was terminated after its timeout may take to close. */
-const AFTER_TIMEOUT_MS = 5_000;
+const MAX_BYTES = 64 * 1024 * 1024;
+/** How long after its timeout a command may take to close, and a server to answer. */
+const SLACK_MS = 5_000;
 
 export async function runProcess(host: RunHost, argv: readonly string[], options: RunOptions): Promise<RunResult> {
-  const { input, timeoutMs, maxOutputBytes = MAX_OUTPUT_BYTES, signal, onOutput, ...start } = options;
-  if (input !== undefined) await host.requireInput({ signal });
-  const handle = await host.start({ ...start, argv, stdin: input === undefined ? 'none' : 'pipe' }, { signal });
-  return await new Run(host, handle, maxOutputBytes, onOutput).complete(input, timeoutMs, signal);
+  const { input, timeoutMs, maxBytes = MAX_BYTES, signal, onOutput, ...start } = options;
+  const begunAt = host.clock.now();
+  const call: CallOptions =
+    timeoutMs === undefined ? { signal } : { signal, timeoutMs: Math.min(timeoutMs + SLACK_MS, DEFAULT_TIMEOUT_MS) };
+  if (input !== undefined) host.requireExtended('closing the stdin of a process, which `input` needs');
+  const enforced = timeoutMs !== undefined && host.isExtended;
+  const stdin = input === undefined ? 'none' : 'pipe';
+  const handle = await host.start({ ...start, argv, stdin, ...(enforced ? { timeoutMs } : {}) }, call);
+  const run = new Run(host.clock, handle, begunAt, maxBytes, onOutput);
+  return await run.complete(input, timeoutMs === undefined ? undefined : { timeoutMs, enforced }, signal);
+}
+
+interface Timeout {
+  readonly timeoutMs: number;
+  /** Whether the server does it, and this side only watches. */
+  readonly enforced: boolean;
 }
 
 class Run {
@@ -69,24 +93,32 @@ class Run {
   readonly #stderr: Collector;
   readonly #onOutput: RunOptions['onOutput'];
   readonly #gaps: GapEvent[] = [];
-  #exit: { exitCode: number; signal: string | undefined } | undefined;
-  #closed = false;
+  readonly #begunAt: number;
+  #exit: Exit | undefined;
+  #closing: Closing | undefined;
   #timedOut = false;
   /** Why the run is given up before its end. */
   #stopped: { readonly error: unknown } | undefined;
 
-  constructor(host: RunHost, handle: ProcessHandle, maxOutputBytes: number, onOutput: RunOptions['onOutput']) {
-    this.#clock = host.clock;
+  constructor(
+    clock: Clock,
+    handle: ProcessHandle,
+    begunAt: number,
+    maxBytes: number,
+    onOutput: RunOptions['onOutput'],
+  ) {
+    this.#clock = clock;
+    this.#begunAt = begunAt;
     this.#handle = handle;
     this.#events = handle.events();
-    this.#stdout = new Collector(maxOutputBytes);
-    this.#stderr = new Collector(maxOutputBytes);
+    this.#stdout = new Collector(maxBytes);
+    this.#stderr = new Collector(maxBytes);
     this.#onOutput = onOutput;
   }
 
   async complete(
     input: RunInput | undefined,
-    timeoutMs: number | undefined,
+    timeout: Timeout | undefined,
     signal: AbortSignal | undefined,
   ): Promise<RunResult> {
     const abort = (): void => {
@@ -100,17 +132,16 @@ class Run {
         ),
       );
     };
-    let cancelTimer =
-      timeoutMs === undefined ? undefined : this.#clock.timer(timeoutMs, () => (cancelTimer = this.#timeOut()));
+    const cancelTimeout = timeout === undefined ? undefined : this.#watch(timeout);
     if (signal?.aborted === true) abort();
     else signal?.addEventListener('abort', abort);
     try {
       if (input !== undefined) this.#feed(input);
       for await (const event of this.#events) await this.#take(event);
     } catch (error) {
-      if (!this.#closed) this.#stop(error);
+      if (this.#closing === undefined) this.#stop(error);
     } finally {
-      cancelTimer?.();
+      cancelTimeout?.();
       signal?.removeEventListener('abort', abort);
     }
     if (this.#stopped !== undefined) throw this.#stopped.error;
@@ -127,10 +158,10 @@ class Run {
         this.#gaps.push(event);
         break;
       case 'exited':
-        this.#exit = { exitCode: event.exitCode, signal: event.signal };
+        this.#exit = event;
         break;
       case 'closed':
-        this.#closed = true;
+        this.#closing = event;
         break;
       default:
         event satisfies never;
@@ -148,10 +179,20 @@ class Run {
     });
   }
 
-  #timeOut(): () => void {
-    this.#timedOut = true;
-    this.#terminate();
-    return this.#clock.timer(AFTER_TIMEOUT_MS, () => this.#leave());
+  /** The returned function ends the watch. */
+  #watch({ timeoutMs, enforced }: Timeout): () => void {
+    const giveUp = (): void => {
+      this.#timedOut = true;
+      if (enforced) this.#terminate();
+      this.#leave();
+    };
+    if (enforced) return this.#clock.timer(timeoutMs + SLACK_MS, giveUp);
+    let cancel = this.#clock.timer(timeoutMs, () => {
+      this.#timedOut = true;
+      this.#terminate();
+      cancel = this.#clock.timer(SLACK_MS, giveUp);
+    });
+    return () => cancel();
   }
 
   #stop(error: unknown): void {
@@ -175,13 +216,16 @@ class Run {
     return {
       exitCode: this.#exit?.exitCode ?? null,
       signal: this.#exit?.signal,
+      reason: this.#exit?.reason,
       stdout,
       stderr,
       stdoutBytes: this.#stdout.total,
       stderrBytes: this.#stderr.total,
       truncated: this.#stdout.truncated || this.#stderr.truncated || this.#gaps.length > 0,
-      timedOut: this.#timedOut,
-      closed: this.#closed,
+      timedOut: this.#timedOut || this.#exit?.reason === 'timedOut',
+      closed: this.#closing !== undefined,
+      closeReason: this.#closing?.reason,
+      durationMs: Math.round(this.#clock.now() - this.#begunAt),
       gaps: this.#gaps,
       text: (stream = 'stdout') => new TextDecoder().decode(stream === 'stderr' ? stderr : stdout),
     };

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { startParams, toCwd } from './startParams.js';
+import { extensionOf, startParams, toCwd } from './startParams.js';
 
 it('fills in the defaults: server cwd, inherited environment without secrets, no stdin, no terminal', () => {
   expect(startParams({ argv: ['ls'] }, 'p', 'file:///srv')).toEqual({
@@ -28,6 +28,22 @@ it('passes on what is asked for', () => {
   );
   expect(params).toMatchObject({ cwd: 'file:///tmp', env: { A: '1' }, pipeStdin: true, tty: true, arg0: '-sh' });
   expect(params.envPolicy).toMatchObject({ inherit: 'core', exclude: [] });
+});
+
+it('passes on size, timeout, linger and adoption, and nothing of them unless asked', () => {
+  const extended = { tty: { cols: 132, rows: 50 }, timeoutMs: 10.5, lingerMs: 0, ifExists: 'adopt' } as const;
+  const params = startParams({ argv: ['sh'], ...extended }, 'p', '/');
+  expect(params).toMatchObject({
+    tty: true,
+    size: { cols: 132, rows: 50 },
+    timeoutMs: 11,
+    lingerMs: 0,
+    ifExists: 'adopt',
+  });
+  expect(extensionOf(params)).toBe('a start with a terminal size, timeoutMs, lingerMs, ifExists');
+  const plain = startParams({ argv: ['sh'], tty: true }, 'p', '/');
+  expect(Object.keys(plain).sort()).toEqual(['argv', 'cwd', 'env', 'envPolicy', 'processId', 'tty']);
+  expect(extensionOf(plain)).toBeUndefined();
 });
 
 it('sends no policy where the environment is to be exactly what is given', () => {

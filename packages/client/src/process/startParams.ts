@@ -1,5 +1,5 @@
 /** What a caller asks for → the params of `process/start`. Pure. */
-import type { EnvPolicy, StartParams } from '@exec-server/protocol';
+import type { EnvPolicy, StartParams, TerminalSize } from '@exec-server/protocol';
 
 export interface StartOptions {
   /** Program and arguments; not a shell line. The program is looked up in the `PATH` of its environment. */
@@ -15,8 +15,23 @@ export interface StartOptions {
   readonly envPolicy?: Partial<EnvPolicy> | null | undefined;
   /** `pipe` keeps stdin open for `write` and `end`; `none` (the default) is an empty stdin. A terminal always has one. */
   readonly stdin?: 'none' | 'pipe' | undefined;
-  /** Run on a terminal; output then has the one stream `pty`. Default false. */
-  readonly tty?: boolean | undefined;
+  /**
+   * Run on a terminal; output then has the one stream `pty`. A size is that of the terminal at birth (80 x 24 without) and
+   * NOT_SUPPORTED on foreign servers. Default false.
+   */
+  readonly tty?: boolean | TerminalSize | undefined;
+  /** The server kills the process and its tree after this many ms. Default: never. NOT_SUPPORTED on foreign servers. */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * How long others may hold the streams open after the exit, in ms; what they write later is lost, and `closed` says
+   * `heldOpen`. Default: no limit. NOT_SUPPORTED on foreign servers.
+   */
+  readonly lingerMs?: number | undefined;
+  /**
+   * `adopt`: where `processId` is taken by a process that was started by the same params, that one is the result, and the
+   * start may be repeated at will. An aborted start is then not terminated. NOT_SUPPORTED on foreign servers.
+   */
+  readonly ifExists?: 'adopt' | undefined;
   /** `argv[0]` as the program sees it. */
   readonly arg0?: string | undefined;
   /** Names the process in its session; unique there. Default: random. */
@@ -29,11 +44,26 @@ export function startParams(options: StartOptions, processId: string, defaultCwd
     argv: [...options.argv],
     cwd: toCwd(options.cwd ?? defaultCwd),
     env: { ...options.env },
-    tty: options.tty ?? false,
+    tty: options.tty !== undefined && options.tty !== false,
     ...(options.stdin === 'pipe' ? { pipeStdin: true } : {}),
     ...(options.envPolicy === null ? {} : { envPolicy: policyOf(options.envPolicy) }),
     ...(options.arg0 === undefined ? {} : { arg0: options.arg0 }),
+    ...(typeof options.tty === 'object' ? { size: { cols: options.tty.cols, rows: options.tty.rows } } : {}),
+    ...(options.timeoutMs === undefined ? {} : { timeoutMs: Math.ceil(options.timeoutMs) }),
+    ...(options.lingerMs === undefined ? {} : { lingerMs: Math.ceil(options.lingerMs) }),
+    ...(options.ifExists === undefined ? {} : { ifExists: options.ifExists }),
   };
+}
+
+/** What of a start only servers with our extensions can do; undefined when every server can. */
+export function extensionOf(params: StartParams): string | undefined {
+  const names = [
+    ...(params.size === undefined ? [] : ['a terminal size']),
+    ...(params.timeoutMs === undefined ? [] : ['timeoutMs']),
+    ...(params.lingerMs === undefined ? [] : ['lingerMs']),
+    ...(params.ifExists === undefined ? [] : ['ifExists']),
+  ];
+  return names.length === 0 ? undefined : `a start with ${names.join(', ')}`;
 }
 
 function policyOf(policy: Partial<EnvPolicy> = {}): EnvPolicy {

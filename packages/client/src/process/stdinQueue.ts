@@ -2,7 +2,7 @@
 import { encodeBase64 } from '@exec-server/protocol';
 import type { Calls } from '../calls.js';
 import { ClientError, type ClientErrorData, toClientError } from '../errors.js';
-import { writeReply } from '../guards.js';
+import { writeReply } from '../callGuards.js';
 
 /** Bytes of one `process/write`; small enough to share a connection with output, large enough to be rare. */
 export const PIECE_BYTES = 256 * 1024;

@@ -33,6 +33,19 @@ describe('the end of recovery', () => {
     },
   );
 
+  it('does not show the id of the session, which servers repeat and which is a secret', async () => {
+    const { client, connection, server } = await connectFake();
+    connection.cut();
+    const next = await server.accept();
+    const text = `unknown session id ${client.sessionId}`;
+    next.refuse(await next.next('initialize'), ErrorCode.invalidRequest, text, { reason: 'expiredSession' });
+    await next.closed;
+    for (let error: unknown = client.failure; error instanceof Error; error = error.cause) {
+      expect(error.message).not.toContain(client.sessionId);
+    }
+    expect(client.failure).toMatchObject({ code: 'SESSION_EXPIRED' });
+  });
+
   it('is another session in the answer', async () => {
     const connected = await connectFake();
     connected.connection.cut();

@@ -4,12 +4,13 @@
  */
 import { limits } from '@exec-server/protocol';
 import { ClientError } from '../errors.js';
-import type { ExitedEvent, ProcessEvent } from '../events.js';
+import type { Closing, Exit, ExitedEvent, ProcessEvent } from '../events.js';
 import type { ReadReply } from '../guards.js';
 import { AckLedger } from './ackLedger.js';
 import { EventTail, type Lookup } from './eventTail.js';
 import { Reorder } from './reorder.js';
 import { eventsOfReply } from './replyEvents.js';
+import { settled, Waiters, type Wish } from './waiters.js';
 
 /** What a record asks of its surroundings. */
 export interface RecordHost {
@@ -33,11 +34,6 @@ export interface Consumer {
   wake(): void;
 }
 
-interface Waiter<T> {
-  readonly resolve: (value: T) => void;
-  readonly reject: (error: ClientError) => void;
-}
-
 /**
  * `starting`: no answer to the start yet; not read after a cut, the start is settled first.
  * `live`: known to exist. `closed`: the last event was released. `failed`: nothing more comes.
@@ -52,11 +48,14 @@ export class ProcessRecord {
   readonly #tail: EventTail;
   readonly #ledger: AckLedger;
   readonly #consumers = new Set<Consumer>();
-  readonly #exitWaiters: Waiter<ExitedEvent>[] = [];
-  readonly #closeWaiters: Waiter<void>[] = [];
+  readonly #exitWaiters = new Waiters<Exit>();
+  readonly #closeWaiters = new Waiters<Closing>();
   #phase: RecordPhase = 'starting';
   #pid: number | undefined;
-  #exit: ExitedEvent | undefined;
+  /** Seq of the exit event, once it is known. */
+  #exitSeq: number | undefined;
+  #exit: Exit | undefined;
+  #closing: Closing = {};
   #failure: ClientError | undefined;
 
   constructor(processId: string, host: RecordHost, afterSeq = 0) {
@@ -85,7 +84,7 @@ export class ProcessRecord {
     return this.#failure;
   }
 
-  get exit(): ExitedEvent | undefined {
+  get exit(): Exit | undefined {
     return this.#exit;
   }
 
@@ -133,7 +132,7 @@ export class ProcessRecord {
       held,
       exitKnown,
       exitMayPrecede: this.afterSeq > 0,
-      ...this.#exitSeq(),
+      ...this.#exitPlace(),
     });
     if (!result.ok) return this.#contradiction(result.detail);
     for (const event of result.events) this.accept(event);
@@ -142,33 +141,32 @@ export class ProcessRecord {
   }
 
   /** A handle may begin behind the exit, and even behind the close. */
-  #notePast(reply: ReadReply): void {
-    const { exited, exitCode, exitedSeq, signal, closed, nextSeq } = reply;
-    if (
-      exited &&
-      exitCode !== null &&
-      this.#exit === undefined &&
-      exitedSeq !== undefined &&
-      exitedSeq <= this.afterSeq
-    ) {
-      this.#noteExit({ type: 'exited', seq: exitedSeq, exitCode, ...(signal === undefined ? {} : { signal }) });
+  #notePast({ exit, exitedSeq, closed, closing, nextSeq }: ReadReply): void {
+    if (exit !== undefined && this.#exit === undefined && exitedSeq !== undefined && exitedSeq <= this.afterSeq) {
+      this.#noteExit(exit, exitedSeq);
     }
     if (closed && nextSeq - 1 <= this.afterSeq && this.#phase === 'live') {
-      this.#noteClosed();
+      this.#noteClosed(closing);
       this.#wakeConsumers();
     }
+  }
+
+  /** An adopted process that is over and of which the server keeps nothing but how it ended. */
+  endedBefore(exit: Exit, error: ClientError): void {
+    this.#exit = exit;
+    this.fail(error);
   }
 
   /** Events after `cursor` that the tail no longer has, from the server. */
   async readBack(cursor: number): Promise<readonly ProcessEvent[]> {
     const reply = await this.#host.read(this, cursor);
-    const exitKnown = this.#exit !== undefined && this.#exit.seq <= cursor;
+    const exitKnown = this.#exitSeq !== undefined && this.#exitSeq <= cursor;
     const result = eventsOfReply(reply, {
       afterSeq: cursor,
       held: [],
       exitKnown,
       exitMayPrecede: cursor > 0,
-      ...this.#exitSeq(),
+      ...this.#exitPlace(),
     });
     if (!result.ok) throw this.#contradiction(result.detail);
     return result.events;
@@ -207,49 +205,51 @@ export class ProcessRecord {
     if (this.#phase === 'closed' || this.#phase === 'failed') return;
     this.#phase = 'failed';
     this.#failure = error.with({ processId: this.processId, cursor: this.cursor });
-    for (const waiter of this.#exitWaiters.splice(0)) waiter.reject(this.#failure);
-    for (const waiter of this.#closeWaiters.splice(0)) waiter.reject(this.#failure);
+    this.#exitWaiters.reject(this.#failure);
+    this.#closeWaiters.reject(this.#failure);
     this.#wakeConsumers();
   }
 
-  waitExit(): Promise<ExitedEvent> {
-    if (this.#exit !== undefined) return Promise.resolve(this.#exit);
-    if (this.#failure !== undefined) return Promise.reject(this.#failure);
-    if (this.#phase === 'closed') return Promise.reject(this.#exitLost());
-    return new Promise((resolve, reject) => this.#exitWaiters.push({ resolve, reject }));
+  waitExit(): Wish<Exit> {
+    if (this.#exit !== undefined) return settled(Promise.resolve(this.#exit));
+    if (this.#failure !== undefined) return settled(Promise.reject(this.#failure));
+    if (this.#phase === 'closed') return settled(Promise.reject(this.#exitLost()));
+    return this.#exitWaiters.add();
   }
 
-  waitClosed(): Promise<void> {
-    if (this.#phase === 'closed') return Promise.resolve();
-    if (this.#failure !== undefined) return Promise.reject(this.#failure);
-    return new Promise((resolve, reject) => this.#closeWaiters.push({ resolve, reject }));
+  waitClosed(): Wish<Closing> {
+    if (this.#phase === 'closed') return settled(Promise.resolve(this.#closing));
+    if (this.#failure !== undefined) return settled(Promise.reject(this.#failure));
+    return this.#closeWaiters.add();
   }
 
-  #exitSeq(): { exitSeq?: number } {
-    return this.#exit === undefined ? {} : { exitSeq: this.#exit.seq };
+  #exitPlace(): { exitSeq?: number } {
+    return this.#exitSeq === undefined ? {} : { exitSeq: this.#exitSeq };
   }
 
   #release(events: readonly ProcessEvent[]): void {
     for (const event of events) {
       this.#tail.append(event);
       this.#ledger.released(event);
-      if (event.type === 'exited') this.#noteExit(event);
-      if (event.type === 'closed') this.#noteClosed();
+      if (event.type === 'exited') this.#noteExit(exitOfEvent(event), event.seq);
+      if (event.type === 'closed') this.#noteClosed(event);
     }
     this.#wakeConsumers();
     this.noteConsumed();
   }
 
-  #noteExit(event: ExitedEvent): void {
-    this.#exit = event;
-    for (const waiter of this.#exitWaiters.splice(0)) waiter.resolve(event);
+  #noteExit(exit: Exit, seq: number): void {
+    this.#exit = exit;
+    this.#exitSeq = seq;
+    this.#exitWaiters.resolve(exit);
   }
 
-  #noteClosed(): void {
+  #noteClosed({ reason, holders }: Closing): void {
     this.#phase = 'closed';
-    for (const waiter of this.#closeWaiters.splice(0)) waiter.resolve();
+    this.#closing = { ...(reason === undefined ? {} : { reason }), ...(holders === undefined ? {} : { holders }) };
+    this.#closeWaiters.resolve(this.#closing);
     // The handle began behind the exit, or the exit was in a gap: nobody will say the code any more.
-    for (const waiter of this.#exitWaiters.splice(0)) waiter.reject(this.#exitLost());
+    if (this.#exitWaiters.size > 0) this.#exitWaiters.reject(this.#exitLost());
     this.#host.closed(this);
   }
 
@@ -269,4 +269,12 @@ export class ProcessRecord {
   #wakeConsumers(): void {
     for (const consumer of this.#consumers) consumer.wake();
   }
+}
+
+function exitOfEvent({ exitCode, signal, reason }: ExitedEvent): Exit {
+  return {
+    exitCode,
+    ...(signal === undefined ? {} : { signal }),
+    ...(reason === undefined ? {} : { reason }),
+  };
 }

@@ -7,7 +7,7 @@ const nothingKnown: Known = { afterSeq: 0, held: [], exitKnown: false };
 
 function reply(seqs: readonly number[], overrides: Partial<ReadReply>): ReadReply {
   const chunks = seqs.map((seq) => ({ type: 'output', seq, stream: 'stdout', bytes: new Uint8Array(1) }) as const);
-  return { chunks, nextSeq: 1, exited: false, exitCode: null, closed: false, endsLater: false, ...overrides };
+  return { chunks, nextSeq: 1, closed: false, endsLater: false, closing: {}, ...overrides };
 }
 
 /** Events in short: `2` output, `x3` exit, `c4` close, `g5-6` gap. */
@@ -21,7 +21,7 @@ function inShort(event: ProcessEvent): string {
   return event.type === 'gap' ? `g${firstSeqOf(event)}-${lastSeqOf(event)}` : `${prefix}${event.seq}`;
 }
 
-const exited = { exited: true, exitCode: 3 } as const;
+const exited = { exit: { exitCode: 3 } } as const;
 
 describe('an extended server', () => {
   it('says where the exit and the gap are', () => {
@@ -46,6 +46,25 @@ describe('an extended server', () => {
 
   it('does not take held pushes for lost', () => {
     expect(short(reply([1], { nextSeq: 4 }), { afterSeq: 0, held: [2, 3], exitKnown: false })).toBe('1');
+  });
+});
+
+describe('what is recovered by a read', () => {
+  it('has the signal, the reasons and the holders that a push has', () => {
+    const exit = { exitCode: 143, signal: 'SIGTERM', reason: 'terminated' } as const;
+    const closing = { reason: 'heldOpen', holders: 2 } as const;
+    const known = reply([], { exit, exitedSeq: 1, closed: true, closing, nextSeq: 3 });
+    expect(eventsOfReply(known, nothingKnown)).toEqual({
+      ok: true,
+      events: [
+        { type: 'exited', seq: 1, ...exit },
+        { type: 'closed', seq: 2, ...closing },
+      ],
+    });
+    expect(eventsOfReply(reply([], { exit, nextSeq: 2 }), nothingKnown)).toEqual({
+      ok: true,
+      events: [{ type: 'exited', seq: 1, ...exit }],
+    });
   });
 });
 

@@ -34,35 +34,30 @@ export function eventsOfReply(reply: ReadReply, known: Known): ReplyEvents {
   const outputSeqs = new Set(events.map(firstSeqOf));
   if (reply.closed && target > afterSeq) {
     if (outputSeqs.has(target)) return { ok: false, detail: `event ${target} is output and the close at once` };
-    events.push({ type: 'closed', seq: target } satisfies ClosedEvent);
+    events.push({ type: 'closed', seq: target, ...reply.closing } satisfies ClosedEvent);
   }
   const gap = reply.gap === undefined ? undefined : clipGap(reply.gap, afterSeq + 1, Number.MAX_SAFE_INTEGER);
   if (gap !== undefined) events.push(gap);
 
   const exitSeq = reply.exitedSeq ?? known.exitSeq;
-  if (reply.exited && exitSeq !== undefined && exitSeq > afterSeq && exitSeq <= target) {
+  if (reply.exit !== undefined && exitSeq !== undefined && exitSeq > afterSeq && exitSeq <= target) {
     if (outputSeqs.has(exitSeq)) return { ok: false, detail: `event ${exitSeq} is output and the exit at once` };
-    events.push(exitOf(reply, exitSeq));
+    events.push({ type: 'exited', seq: exitSeq, ...reply.exit } satisfies ExitedEvent);
   }
 
   let missing = missingRanges(events, known.held, afterSeq, target);
-  if (reply.exited && exitSeq === undefined && !known.exitKnown) {
+  if (reply.exit !== undefined && exitSeq === undefined && !known.exitKnown) {
     const place = inferExitSeq(missing, [...outputSeqs, ...known.held]);
     if (place === undefined && known.exitMayPrecede !== true) {
       return { ok: false, detail: 'there is an exit and no number left for it' };
     }
     if (place !== undefined) {
-      events.push(exitOf(reply, place));
+      events.push({ type: 'exited', seq: place, ...reply.exit } satisfies ExitedEvent);
       missing = missing.flatMap((range) => without(range, place));
     }
   }
   for (const { from, through } of missing) events.push({ type: 'gap', fromSeq: from, throughSeq: through });
   return { ok: true, events: events.sort((a, b) => firstSeqOf(a) - firstSeqOf(b)) };
-}
-
-function exitOf(reply: ReadReply, seq: number): ExitedEvent {
-  const signal = reply.signal === undefined ? {} : { signal: reply.signal };
-  return { type: 'exited', seq, exitCode: reply.exitCode ?? -1, ...signal };
 }
 
 function missingRanges(

@@ -171,6 +171,14 @@ describe('something that is no WebSocket server', () => {
     });
   });
 
+  it('speaks no TLS: said in one line', async () => {
+    const url = (await refuseWith(200, '')).replace('ws:', 'wss:');
+    await expect(connect({ url })).rejects.toMatchObject({
+      code: 'REFUSED',
+      message: expect.stringMatching(/^wss:.* is not an exec server: .*check the URL$/) as unknown,
+    });
+  });
+
   it('is not there: refused connections pass', async () => {
     const url = await listen(createServer());
     await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()));

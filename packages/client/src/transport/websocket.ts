@@ -128,7 +128,8 @@ function connectError(label: string, error: Error): ClientError {
 
 /** Attempts on several addresses fail as one error with an empty message. */
 function textOf(error: Error): string {
-  if (error.message !== '') return error.message;
+  // Those of OpenSSL end with a line break.
+  if (error.message !== '') return error.message.trim().replaceAll(/\s*\n\s*/g, ' ');
   return error instanceof AggregateError ? error.errors.map(String).join('; ') : error.name;
 }
 

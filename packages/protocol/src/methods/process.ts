@@ -18,6 +18,14 @@ export const Sandbox = z.looseObject({
   permissions: z.looseObject({ type: z.enum(['managed', 'disabled', 'external']) }),
 });
 
+/** Cells of a terminal, each from 1 to 65,535. */
+export const TerminalSize = z.object({ cols: u64, rows: u64 });
+
+/** How a process ended: by itself, because its `timeoutMs` ran out, or by `process/terminate`. */
+export const ExitReason = z.enum(['exited', 'timedOut', 'terminated']);
+/** Whether every stream ended, or `lingerMs` ran out while others held them open. */
+export const CloseReason = z.enum(['ended', 'heldOpen']);
+
 export const StartParams = z.object({
   /** Chosen by the client; unique in its session. */
   processId: text,
@@ -41,12 +49,33 @@ export const StartParams = z.object({
   enforceManagedNetwork: flag.optional(),
   managedNetwork: z.looseObject({}).nullish(),
   networkProxy: z.looseObject({}).nullish(),
+  /** Size of the terminal at birth. Default 80 columns, 24 rows. Only with `tty`. */
+  size: TerminalSize.nullish(),
+  /** Kill its tree after this many ms. Default: never. */
+  timeoutMs: u64.nullish(),
+  /** How long streams may stay open after the exit, in ms. Default: no limit, as the reference. */
+  lingerMs: u64.nullish(),
+  /** What to do when the id is taken: `adopt` answers with the process that has it, if it was started by the same params. */
+  ifExists: z.enum(['adopt']).nullish(),
+});
+
+/** How a process ended. */
+export const ExitSummary = z.object({
+  /** 128 + n for a death by signal n. */
+  exitCode: z.number(),
+  signal: z.string().nullable(),
+  reason: ExitReason,
 });
 
 export const StartResult = z.object({
   processId: text,
   sandboxType: z.literal('none'),
-  pid: u64,
+  /** Absent for an adopted process that is no longer kept. */
+  pid: u64.optional(),
+  /** True for an adopted process. */
+  existing: z.boolean().optional(),
+  /** How an adopted process ended, if it has. */
+  exit: ExitSummary.optional(),
 });
 
 export const ReadParams = z.object({
@@ -82,6 +111,12 @@ export const ReadResult = z.object({
   gap: Gap.optional(),
   /** The signal that ended the process; absent until `exited` and for a normal exit. */
   signal: z.string().optional(),
+  /** Why it ended; absent until `exited`. */
+  reason: ExitReason.optional(),
+  /** Why its streams count as ended; absent until `closed`. */
+  closeReason: CloseReason.optional(),
+  /** Processes that held the streams, for `heldOpen`. */
+  holders: u64.optional(),
   /** The seq of the exit event; absent until `exited`. */
   exitedSeq: u64.optional(),
   /** The seq of the close event; absent until `closed`. Not below `nextSeq`: this reply does not reach it. */
@@ -107,7 +142,7 @@ export const WriteResult = z.object({
 
 export const SignalParams = z.object({
   processId: text,
-  /** `interrupt`, or a signal's name such as `SIGTERM`. */
+  /** `interrupt`, or a signal's name such as `SIGTERM`. On a terminal it goes to the foreground group. */
   signal: text,
 });
 export const SignalResult = z.object({
@@ -115,11 +150,67 @@ export const SignalResult = z.object({
   delivered: z.boolean(),
 });
 
-export const TerminateParams = z.object({ processId: text });
+/** A process outside the table: what a tree left behind. */
+export const Leftover = z.object({ pid: u64, argv: z.array(text) });
+
+export const TerminateParams = z.object({
+  processId: text,
+  /** SIGTERM first, SIGKILL after this many ms. Default 0: SIGKILL at once. */
+  graceMs: u64.nullish(),
+  /** `kill` ends descendants that left the group as well, of an exited process too. Default `keep`. */
+  leftovers: z.enum(['kill', 'keep']).nullish(),
+  /** Answer when everything is dead. Default: true with `graceMs` or `leftovers`, else false. */
+  wait: flag.nullish(),
+});
 export const TerminateResult = z.object({
   /** Whether the process was running, or starting, when the call came. */
   running: z.boolean(),
+  /** How it ended; absent without `wait`, and when it still runs. */
+  exit: ExitSummary.optional(),
+  /** Whether the grace ran out and SIGKILL was sent. */
+  escalated: z.boolean().optional(),
+  /** What still lives of the tree. */
+  left: z.array(Leftover).optional(),
+  /** How the tree was looked for. */
+  method: text.optional(),
+  /** Whether that way finds everything; a child that cleared its environment and left the group is not found. */
+  treeComplete: z.boolean().optional(),
 });
+
+export const ResizeParams = z.object({ processId: text, cols: u64, rows: u64 });
+export const ResizeResult = z.object({});
+
+export const ListParams = z
+  .object({
+    /** Look for what exited processes left behind; costs a scan of the host's processes for each. Default false. */
+    leftovers: flag.nullish(),
+  })
+  .nullish();
+export const ProcessSummary = z.object({
+  processId: text,
+  argv: z.array(text),
+  tty: z.boolean(),
+  /** Absent while it is starting. */
+  pid: u64.optional(),
+  state: z.enum(['starting', 'running', 'exited', 'closed']),
+  /** Milliseconds since 1970. */
+  startedAtMs: z.number(),
+  exitedAtMs: z.number().optional(),
+  closedAtMs: z.number().optional(),
+  exit: ExitSummary.optional(),
+  /** Output bytes so far, and those that are kept. */
+  outputBytes: u64,
+  retainedBytes: u64,
+  firstRetainedSeq: u64,
+  nextSeq: u64,
+  /** Bytes of stdin accepted so far. */
+  stdinBytes: u64,
+  leftovers: z.array(Leftover).optional(),
+});
+export const ListResult = z.object({ processes: z.array(ProcessSummary), epoch: text });
+
+export const ReleaseParams = z.object({ processId: text });
+export const ReleaseResult = z.object({});
 
 export const OutputParams = z.object({ processId: text, seq: u64, stream: StreamName, chunk: base64 });
 export const ExitedParams = z.object({
@@ -129,8 +220,15 @@ export const ExitedParams = z.object({
   exitCode: z.number(),
   sandboxDenied: z.boolean(),
   signal: z.string().optional(),
+  reason: ExitReason.optional(),
 });
-export const ClosedParams = z.object({ processId: text, seq: u64 });
+export const ClosedParams = z.object({
+  processId: text,
+  seq: u64,
+  reason: CloseReason.optional(),
+  /** Processes that held the streams, for `heldOpen`. */
+  holders: u64.optional(),
+});
 export const GapParams = z.object({ processId: text, fromSeq: u64, throughSeq: u64, bytes: u64.optional() });
 export const AckParams = z.object({
   processId: text,

@@ -6,6 +6,8 @@ import { flag, u64 } from './scalars.js';
 export const Extensions = z.object({
   /** Client: sends `process/ack`, takes `process/gap`. Server: takes `process/ack`. */
   flowControl: flag.optional(),
+  /** Server: it can start processes on a terminal. */
+  terminal: flag.optional(),
 });
 
 export const InitializeParams = z.object({

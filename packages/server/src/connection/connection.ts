@@ -31,6 +31,8 @@ export interface ConnectionOptions {
   readonly malformedPrefix: string;
   /** The session ends with this connection: there is no way to come back over such a transport. */
   readonly endsSession: boolean;
+  /** Whether the peer may be gone without a word. */
+  readonly isSilent: () => boolean;
   readonly onClosed: (connection: Connection, reason: CloseReason) => void;
 }
 
@@ -79,6 +81,10 @@ export class Connection implements Attachment {
 
   get hasSession(): boolean {
     return this.#session !== undefined;
+  }
+
+  get isSilent(): boolean {
+    return this.#options.isSilent();
   }
 
   /** Requests that are not answered yet. */

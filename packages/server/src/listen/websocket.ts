@@ -6,6 +6,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import type { Authenticate } from '../auth/capabilityToken.js';
 import type { Log } from '../serverContext.js';
 import { type AdmissionRules, admit, isLoopback } from './admission.js';
+import { Liveness } from './liveness.js';
 
 export interface WebSocketListenOptions extends Partial<AdmissionRules> {
   /** An IP address. Default `127.0.0.1`. */
@@ -25,7 +26,8 @@ export interface WebSocketListener {
 }
 
 export interface WebSocketHooks {
-  readonly accept: (transport: Transport, peerAddress: string) => void;
+  /** `isSilent`: whether the peer has given no sign of life for so long that it may be gone. */
+  readonly accept: (transport: Transport, peerAddress: string, isSilent: () => boolean) => void;
   /** Connections that are open now. */
   readonly connections: () => number;
   readonly log: Log;
@@ -130,12 +132,21 @@ function acceptSocket(webSocket: WebSocket, socket: Socket, hooks: WebSocketHook
   const peer = addressOf(socket);
   // The errors are told by the close event that follows.
   webSocket.on('error', () => {});
-  const pings = setInterval(() => webSocket.ping(), limits.PING_INTERVAL_MS);
-  pings.unref();
-  webSocket.once('close', () => clearInterval(pings));
   // `ws` declares its handler properties with its own event classes; the members used are the same.
   const transport = socketTransport(webSocket as unknown as SocketLike, { label: peer, carrier: socket });
-  hooks.accept(transport, peer);
+  const liveness = new Liveness();
+  for (const sign of ['pong', 'ping', 'message'] as const) webSocket.on(sign, () => liveness.heard());
+  const pings = setInterval(() => {
+    if (liveness.isDead) {
+      transport.abort({ kind: 'cut', detail: 'the peer gave no sign of life' });
+      return;
+    }
+    liveness.asked();
+    webSocket.ping();
+  }, limits.PING_INTERVAL_MS);
+  pings.unref();
+  webSocket.once('close', () => clearInterval(pings));
+  hooks.accept(transport, peer, () => liveness.isSilent);
 }
 
 function bind(server: Server, host: string, port: number): Promise<AddressInfo> {

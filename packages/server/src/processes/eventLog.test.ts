@@ -75,11 +75,12 @@ function fill(script: readonly Step[], limits: LogLimits, close: boolean): { log
   const model = new Model(limits);
   for (const step of script) {
     if (step.kind === 'output') model.append(log.appendOutput('stdout', bytes(step.size)));
-    else if (log.exited === undefined) model.append(log.appendExited({ exitCode: 3, signal: undefined }));
+    else if (log.exited === undefined)
+      model.append(log.appendExited({ exitCode: 3, signal: undefined, reason: 'exited' }));
   }
   if (close) {
-    if (log.exited === undefined) model.append(log.appendExited({ exitCode: 3, signal: undefined }));
-    model.append(log.appendClosed());
+    if (log.exited === undefined) model.append(log.appendExited({ exitCode: 3, signal: undefined, reason: 'exited' }));
+    model.append(log.appendClosed({ reason: 'ended', holders: undefined }));
   }
   return { log, model };
 }
@@ -183,7 +184,7 @@ describe('the event log', () => {
   it('keeps an exit that output has left behind, and tells the output lost on both sides of it', () => {
     const log = new EventLog({ bytes: 10, chunks: 100 });
     log.appendOutput('stdout', bytes(5));
-    const exited = log.appendExited({ exitCode: 0, signal: undefined });
+    const exited = log.appendExited({ exitCode: 0, signal: undefined, reason: 'exited' });
     for (let index = 0; index < 4; index += 1) log.appendOutput('stderr', bytes(5));
     expect(log.firstRetainedSeq).toBe(5);
     expect(log.at(2)).toBe(exited);

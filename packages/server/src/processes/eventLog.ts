@@ -3,12 +3,19 @@
  *
  * Output leaves the window from its old end; `exited` and `closed` never do.
  */
-import type { Seq, StreamName } from '@exec-server/protocol';
+import type { CloseReasonName, ExitReason, Seq, StreamName } from '@exec-server/protocol';
 
 export interface ProcessExit {
   /** 128 + n for a death by signal n. */
   readonly exitCode: number;
   readonly signal: string | undefined;
+  readonly reason: ExitReason;
+}
+
+export interface CloseSummary {
+  readonly reason: CloseReasonName;
+  /** Processes that hold the streams open; undefined where that is not known, and when all have ended. */
+  readonly holders: number | undefined;
 }
 
 export interface OutputEvent {
@@ -23,7 +30,7 @@ export interface ExitedEvent extends ProcessExit {
   readonly kind: 'exited';
   readonly seq: Seq;
 }
-export interface ClosedEvent {
+export interface ClosedEvent extends CloseSummary {
   readonly kind: 'closed';
   readonly seq: Seq;
 }
@@ -114,14 +121,14 @@ export class EventLog {
   }
 
   appendExited(exit: ProcessExit): ExitedEvent {
-    const event: ExitedEvent = { kind: 'exited', seq: this.nextSeq, exitCode: exit.exitCode, signal: exit.signal };
+    const event: ExitedEvent = { kind: 'exited', seq: this.nextSeq, ...exit };
     this.#events.push(event);
     this.#exited = event;
     return event;
   }
 
-  appendClosed(): ClosedEvent {
-    const event: ClosedEvent = { kind: 'closed', seq: this.nextSeq };
+  appendClosed(summary: CloseSummary): ClosedEvent {
+    const event: ClosedEvent = { kind: 'closed', seq: this.nextSeq, ...summary };
     this.#events.push(event);
     this.#closed = event;
     return event;

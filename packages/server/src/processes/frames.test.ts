@@ -34,17 +34,25 @@ describe('FrameEncoder', () => {
 
   it('tells exits, closes and gaps', () => {
     const encoder = new FrameEncoder('p');
-    expect(decode(encoder.event({ kind: 'exited', seq: 2, exitCode: 137, signal: 'SIGKILL' }))).toEqual({
+    expect(
+      decode(encoder.event({ kind: 'exited', seq: 2, exitCode: 137, signal: 'SIGKILL', reason: 'terminated' })),
+    ).toEqual({
       method: 'process/exited',
-      params: { processId: 'p', seq: 2, exitCode: 137, sandboxDenied: false, signal: 'SIGKILL' },
+      params: { processId: 'p', seq: 2, exitCode: 137, sandboxDenied: false, reason: 'terminated', signal: 'SIGKILL' },
     });
-    expect(decode(encoder.event({ kind: 'exited', seq: 2, exitCode: 0, signal: undefined }))).toEqual({
-      method: 'process/exited',
-      params: { processId: 'p', seq: 2, exitCode: 0, sandboxDenied: false },
-    });
-    expect(decode(encoder.event({ kind: 'closed', seq: 3 }))).toEqual({
+    expect(decode(encoder.event({ kind: 'exited', seq: 2, exitCode: 0, signal: undefined, reason: 'exited' }))).toEqual(
+      {
+        method: 'process/exited',
+        params: { processId: 'p', seq: 2, exitCode: 0, sandboxDenied: false, reason: 'exited' },
+      },
+    );
+    expect(decode(encoder.event({ kind: 'closed', seq: 3, reason: 'ended', holders: undefined }))).toEqual({
       method: 'process/closed',
-      params: { processId: 'p', seq: 3 },
+      params: { processId: 'p', seq: 3, reason: 'ended' },
+    });
+    expect(decode(encoder.event({ kind: 'closed', seq: 3, reason: 'heldOpen', holders: 2 }))).toEqual({
+      method: 'process/closed',
+      params: { processId: 'p', seq: 3, reason: 'heldOpen', holders: 2 },
     });
     expect(decode(encoder.gap({ fromSeq: 1, throughSeq: 4, bytes: undefined }))).toEqual({
       method: 'process/gap',

@@ -29,10 +29,12 @@ export class FrameEncoder {
           : this.#outputBytes(event);
       case 'exited': {
         const signal = event.signal === undefined ? '' : `,"signal":${JSON.stringify(event.signal)}`;
-        return `{"method":"process/exited","params":{"processId":${this.#id},"seq":${event.seq},"exitCode":${event.exitCode},"sandboxDenied":false${signal}}}`;
+        return `{"method":"process/exited","params":{"processId":${this.#id},"seq":${event.seq},"exitCode":${event.exitCode},"sandboxDenied":false,"reason":"${event.reason}"${signal}}}`;
       }
-      case 'closed':
-        return `{"method":"process/closed","params":{"processId":${this.#id},"seq":${event.seq}}}`;
+      case 'closed': {
+        const holders = event.holders === undefined ? '' : `,"holders":${event.holders}`;
+        return `{"method":"process/closed","params":{"processId":${this.#id},"seq":${event.seq},"reason":"${event.reason}"${holders}}}`;
+      }
       default:
         return event satisfies never;
     }

@@ -15,13 +15,14 @@ interface Setup {
   readonly closed: Process[];
 }
 
-function setup(options: { stdin?: FakeStdin; begin?: boolean } = {}): Setup {
+function setup(options: { stdin?: FakeStdin; begin?: boolean; lingerMs?: number } = {}): Setup {
   const clock = new ManualClock();
   const closed: Process[] = [];
   const process = new Process({
     id: processId('p'),
     clock,
     logLimits: { bytes: 4 * MIB, chunks: limits.RETAINED_CHUNKS_PER_PROCESS },
+    lingerMs: options.lingerMs,
     onClosed: (which) => closed.push(which),
   });
   const stdout = new FakeOutput('stdout');
@@ -203,9 +204,12 @@ describe('terminate', () => {
     clock.advance(999);
     expect(process.state).toBe('exited');
     clock.advance(1);
-    expect(process.state).toBe('closed');
-    expect(stdout.destroyed).toBe(true);
+    expect(process.log.closed).toMatchObject({ reason: 'heldOpen' });
     expect(clock.pending).toBe(0);
+    // The holders are not killed by a broken pipe: what they write is read and dropped.
+    expect(stdout.destroyed).toBe(false);
+    stdout.emit('too late');
+    expect(kinds(process)).toEqual(['exited', 'closed']);
   });
 
   it('reads on while output still comes', () => {
@@ -242,6 +246,49 @@ describe('terminate', () => {
     process.delivered(2);
     clock.advance(2000);
     expect(process.state).toBe('closed');
+  });
+
+  it('closes when its streams may not stay open longer, and drops what still comes', () => {
+    const { process, child, stdout, clock } = setup({ lingerMs: 500 });
+    stdout.emit('mine');
+    child.exit({ code: 7 });
+    clock.advance(499);
+    stdout.emit('of a holder');
+    expect(process.state).toBe('exited');
+    clock.advance(1);
+    expect(process.log.closed).toMatchObject({ reason: 'heldOpen' });
+    expect(process.draining).toBe(true);
+    stdout.emit('too late');
+    child.endOutputs();
+    expect(process.draining).toBe(false);
+    expect(kinds(process)).toEqual(['output', 'exited', 'output', 'closed']);
+  });
+
+  it('waits with that close for a slow reader of what the process itself wrote', () => {
+    const { process, child, stdout, clock } = setup({ lingerMs: 500 });
+    process.delivered(0);
+    stdout.emit(new Uint8Array(2 * MIB));
+    child.exit();
+    clock.advance(10_000);
+    expect(process.state).toBe('exited');
+    process.delivered(2);
+    clock.advance(500);
+    expect(process.state).toBe('closed');
+  });
+
+  it('tells in the exit that it was terminated, or ran out of time', () => {
+    const terminated = setup();
+    terminated.process.terminate();
+    terminated.child.exit({ signal: 'SIGKILL' });
+    expect(terminated.process.log.exited).toMatchObject({ exitCode: 137, signal: 'SIGKILL', reason: 'terminated' });
+    const late = setup();
+    late.process.kill('timedOut');
+    late.child.exit({ signal: 'SIGKILL' });
+    expect(late.process.log.exited).toMatchObject({ reason: 'timedOut' });
+    const own = setup();
+    own.child.exit({ signal: 'SIGKILL' });
+    own.process.terminate();
+    expect(own.process.log.exited).toMatchObject({ reason: 'exited' });
   });
 
   it('leaves the outputs of a process that exits by itself to their holders', () => {

@@ -1,51 +1,62 @@
 /**
- * One child from its reserved id to its close: feeds the event log, tells watchers, holds the child back while an attached
- * reader is behind. The only caller of `EventLog.append*`.
+ * One child from its reserved id to its close: feeds the event log, tells watchers, decides when its streams count as
+ * ended. The only caller of `EventLog.append*`.
  */
-import { limits, type ProcessId, type Seq, type StreamName, WireError } from '@exec-server/protocol';
+import { type ExitReason, type ProcessId, type Seq, type StreamName, WireError } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
-import type { ChildExit, OutputSource, SpawnedChild } from './child.js';
-import { EventLog, type LogLimits, type ProcessExit } from './eventLog.js';
-import { exitOf } from './exitCodes.js';
+import type { ChildExit, OutputSource, SpawnedChild, TerminalControl } from '../host/child.js';
+import { type CloseSummary, EventLog, type LogLimits, type ProcessExit } from './eventLog.js';
+import { exitOf } from '../host/exitCodes.js';
+import { Flow } from './flow.js';
 import { type StdinAnswer, StdinQueue, type StdinWrite, type WaitingWrite } from './stdinQueue.js';
 
 /** How long a terminated process's streams are read on after its exit while a descendant still holds them. */
 const TERMINATED_LINGER_MS = 1_000;
 /** More than its pipes can hold: once as much was read after the exit, what comes is a descendant's. */
 const TERMINATED_DRAIN_BYTES = 4 * 1024 * 1024;
-/** Unsent events at which streams are paused: tiny chunks fill the window by number long before they do by bytes. */
-const PAUSE_EVENTS = limits.RETAINED_CHUNKS_PER_PROCESS / 2;
-const RESUME_EVENTS = limits.RETAINED_CHUNKS_PER_PROCESS / 4;
+/** How soon a close that waits for a slow reader looks again. */
+const HELD_BACK_MS = 50;
+/** How long counting the holders may put off a close. */
+const HOLDER_COUNT_MS = 500;
 
 export type ProcessState = 'starting' | 'running' | 'exited' | 'closed';
+
+/** What is known of a process beside its events. */
+export interface ProcessTimes {
+  readonly startedAtMs: number;
+  readonly exitedAtMs: number | undefined;
+  readonly closedAtMs: number | undefined;
+}
 
 export interface ProcessOptions {
   readonly id: ProcessId;
   readonly clock: Clock;
   readonly logLimits: LogLimits;
+  /** How long streams may stay open after the exit; undefined: as long as somebody holds them. */
+  readonly lingerMs?: number | undefined;
   /** Called once, when the process closed. */
   readonly onClosed: (process: Process) => void;
+  /** Called once when nobody holds the streams of a closed process any more, if somebody did at its close. */
+  readonly onDrained?: (process: Process) => void;
 }
 
 export class Process {
   readonly id: ProcessId;
   readonly log: EventLog;
   readonly #options: ProcessOptions;
+  readonly #flow: Flow;
   #child: SpawnedChild | undefined;
   #stdin = new StdinQueue(undefined);
   #exit: ProcessExit | undefined;
   #openOutputs = 0;
+  #endReason: ExitReason = 'exited';
   #terminated = false;
   #expired = false;
+  readonly #startedAtMs: number;
+  #exitedAtMs: number | undefined;
+  #closedAtMs: number | undefined;
   #cancelLinger: (() => void) | undefined;
   readonly #watchers = new Set<() => void>();
-  /** Seq through which the attached reader has everything; undefined while nobody is attached. */
-  #deliveredSeq: Seq | undefined;
-  /** Seq through which everything was handed to the attached reader's connection. */
-  #sentSeq: Seq = 0;
-  /** The last known `#deliveredSeq`, kept over a detach. */
-  #lastDeliveredSeq: Seq = 0;
-  #paused = false;
   /** Settles when the start was decided, either way. */
   readonly started: Promise<void>;
   #settleStarted: () => void = () => {};
@@ -53,7 +64,9 @@ export class Process {
   constructor(options: ProcessOptions) {
     this.id = options.id;
     this.#options = options;
+    this.#startedAtMs = options.clock.timeOfDay();
     this.log = new EventLog(options.logLimits);
+    this.#flow = new Flow(this.log);
     this.started = new Promise((resolve) => {
       this.#settleStarted = resolve;
     });
@@ -69,14 +82,28 @@ export class Process {
     return this.#child?.pid;
   }
 
-  /** Whether `terminate` came; during a start it means: do not fork any more. */
+  /** Names the leader for good; undefined while starting, and where the host cannot tell. */
+  get leader(): { readonly pid: number; readonly startTime: number } | undefined {
+    const startTime = this.#child?.startTime;
+    return this.#child === undefined || startTime === undefined ? undefined : { pid: this.#child.pid, startTime };
+  }
+
+  get terminal(): TerminalControl | undefined {
+    return this.#child?.terminal;
+  }
+
+  get times(): ProcessTimes {
+    return { startedAtMs: this.#startedAtMs, exitedAtMs: this.#exitedAtMs, closedAtMs: this.#closedAtMs };
+  }
+
+  /** Whether it was told to end; during a start it means: do not fork any more. */
   get terminated(): boolean {
     return this.#terminated;
   }
 
   /** Seq through which the last attached reader had everything. */
   get lastDeliveredSeq(): Seq {
-    return this.#lastDeliveredSeq;
+    return this.#flow.lastDeliveredSeq;
   }
 
   get stdinAcceptedBytes(): number {
@@ -87,11 +114,26 @@ export class Process {
     return this.#stdin.queuedBytes;
   }
 
+  get expired(): boolean {
+    return this.#expired;
+  }
+
+  /** Whether an attached reader has not got everything yet. */
+  get beingRead(): boolean {
+    return this.#flow.beingRead;
+  }
+
+  /** Whether others hold its streams although it counts as closed; what they write is read and dropped. */
+  get draining(): boolean {
+    return this.log.closed !== undefined && this.#openOutputs > 0;
+  }
+
   /** The child was forked. */
   begin(child: SpawnedChild): void {
     this.#child = child;
     this.#stdin = new StdinQueue(child.stdin);
     this.#openOutputs = child.outputs.length;
+    this.#flow.control(child.outputs);
     for (const output of child.outputs) this.#read(output);
     child.onExit((exit) => this.#exited(exit));
     this.#settleStarted();
@@ -114,34 +156,44 @@ export class Process {
    * which lets the child run on.
    */
   delivered(seq: Seq | undefined, sentSeq: Seq = seq ?? 0): void {
-    this.#deliveredSeq = seq;
-    this.#sentSeq = sentSeq;
-    if (seq !== undefined) this.#lastDeliveredSeq = seq;
-    this.#adjustFlow();
+    this.#flow.delivered(seq, sentSeq);
   }
 
   writeStdin(write: StdinWrite): StdinAnswer | WaitingWrite {
     return this.#stdin.write(write);
   }
 
-  /** Signals the group of a running process; `gone` when it has exited. */
+  /** Signals a running process, on a terminal its foreground group, else its group; `gone` when it has exited. */
   signal(name: string): 'delivered' | 'gone' {
+    if (this.#child === undefined || this.log.exited !== undefined) return 'gone';
+    return this.#child.terminal?.signalForeground(name) ?? this.#child.signalGroup(name);
+  }
+
+  /** Signals the group of a running process. */
+  signalGroup(name: string): 'delivered' | 'gone' {
     if (this.#child === undefined || this.log.exited !== undefined) return 'gone';
     return this.#child.signalGroup(name);
   }
 
-  /** KILL to the group at once. What the process wrote before is still read. Returns whether it had not exited. */
-  terminate(): boolean {
+  /** It is being ended for this reason, which its exit will tell. Returns whether it had not exited. */
+  ending(reason: Exclude<ExitReason, 'exited'>): boolean {
     if (this.log.exited !== undefined) return false;
+    this.#endReason = reason;
     this.#terminated = true;
+    return true;
+  }
+
+  /** KILL to the group at once. What the process wrote before is still read. Returns whether it had not exited. */
+  terminate(reason: Exclude<ExitReason, 'exited'> = 'terminated'): boolean {
+    if (!this.ending(reason)) return false;
     this.#child?.signalGroup('SIGKILL');
     return true;
   }
 
   /** As `terminate`, where nobody takes an error: a group the host does not let us signal is left to end by itself. */
-  kill(): void {
+  kill(reason: Exclude<ExitReason, 'exited'> = 'terminated'): void {
     try {
-      this.terminate();
+      this.terminate(reason);
     } catch (error) {
       if (!(error instanceof WireError)) throw error;
     }
@@ -151,15 +203,6 @@ export class Process {
   expire(): void {
     this.#expired = true;
     this.#tell();
-  }
-
-  get expired(): boolean {
-    return this.#expired;
-  }
-
-  /** Whether an attached reader has not got everything yet. */
-  get beingRead(): boolean {
-    return this.#deliveredSeq !== undefined && this.#deliveredSeq < this.log.nextSeq - 1;
   }
 
   /** Frees everything of a closed process, or of one whose session ended. */
@@ -173,64 +216,67 @@ export class Process {
     const stream: StreamName = output.name;
     output.start({
       bytes: (bytes) => {
-        if (bytes.length === 0) return;
+        if (bytes.length === 0 || this.log.closed !== undefined) return;
         this.log.appendOutput(stream, bytes);
         this.#tell();
-        this.#adjustFlow();
+        this.#flow.adjust();
       },
       ended: () => {
         this.#openOutputs -= 1;
-        this.#closeIfDone();
+        if (this.#openOutputs > 0) return;
+        if (this.log.closed === undefined) this.#closeIfExited({ reason: 'ended', holders: undefined });
+        else this.#options.onDrained?.(this);
       },
     });
   }
 
   #exited(exit: ChildExit): void {
-    this.#exit = exitOf(exit);
+    this.#exit = exitOf(exit, this.#endReason);
+    this.#exitedAtMs = this.#options.clock.timeOfDay();
     this.log.appendExited(this.#exit);
     this.#stdin.closed();
     this.#tell();
-    this.#closeIfDone();
-    if (this.#terminated) this.#linger(this.log.totalBytes);
+    if (this.#openOutputs === 0) this.#closeIfExited({ reason: 'ended', holders: undefined });
+    else this.#linger();
   }
 
-  /** A terminated process does not wait for descendants that outlived the kill; bytes already written are read first. */
-  #linger(atExit: number): void {
-    if (this.log.closed !== undefined) return;
-    const before = this.log.totalBytes;
-    this.#cancelLinger = this.#options.clock.after(TERMINATED_LINGER_MS, () => {
-      const drained = this.log.totalBytes === before || before - atExit >= TERMINATED_DRAIN_BYTES;
-      if (this.#paused || !drained) this.#linger(atExit);
-      else for (const output of this.#child?.outputs ?? []) output.destroy();
-    });
+  /** Descendants may hold the streams for ever; what the process itself wrote is delivered first in any case. */
+  #linger(): void {
+    const { lingerMs } = this.#options;
+    const atExit = this.log.totalBytes;
+    const wait = (ms: number, seen: number): void => {
+      this.#cancelLinger = this.#options.clock.after(ms, () => {
+        // A reader that is behind holds back the last bytes of the process itself.
+        if (this.#flow.paused) return wait(HELD_BACK_MS, this.log.totalBytes);
+        const drained = this.log.totalBytes === seen || this.log.totalBytes - atExit >= TERMINATED_DRAIN_BYTES;
+        if (lingerMs === undefined && !drained) return wait(TERMINATED_LINGER_MS, this.log.totalBytes);
+        this.#closeHeldOpen();
+      });
+    };
+    if (this.#terminated) wait(Math.min(lingerMs ?? TERMINATED_LINGER_MS, TERMINATED_LINGER_MS), atExit);
+    else if (lingerMs !== undefined) wait(lingerMs, atExit);
   }
 
-  #closeIfDone(): void {
-    if (this.#openOutputs > 0 || this.#exit === undefined || this.log.closed !== undefined) return;
+  #closeHeldOpen(): void {
+    const close = (holders?: number): void => this.#closeIfExited({ reason: 'heldOpen', holders });
+    const counting = this.#child?.countHolders?.();
+    if (counting === undefined) return close();
+    // A count that failed or takes long, as on a busy host, is left out.
+    this.#cancelLinger = this.#options.clock.after(HOLDER_COUNT_MS, close);
+    counting.then(close, () => close());
+  }
+
+  #closeIfExited(summary: CloseSummary): void {
+    if (this.#exit === undefined || this.log.closed !== undefined) return;
     this.#cancelLinger?.();
-    this.log.appendClosed();
+    this.#closedAtMs = this.#options.clock.timeOfDay();
+    this.log.appendClosed(summary);
     this.#tell();
     this.#options.onClosed(this);
   }
 
   #tell(): void {
     for (const watcher of this.#watchers) watcher();
-  }
-
-  #adjustFlow(): void {
-    const delivered = this.#deliveredSeq;
-    const behind = delivered === undefined ? 0 : this.log.totalBytes - (this.log.bytesThrough(delivered) ?? 0);
-    const unsent = delivered === undefined ? 0 : this.log.nextSeq - 1 - this.#sentSeq;
-    if (!this.#paused && (behind >= limits.PAUSE_PROCESS_BYTES || unsent >= PAUSE_EVENTS)) this.#setPaused(true);
-    else if (this.#paused && behind <= limits.RESUME_PROCESS_BYTES && unsent <= RESUME_EVENTS) this.#setPaused(false);
-  }
-
-  #setPaused(paused: boolean): void {
-    this.#paused = paused;
-    for (const output of this.#child?.outputs ?? []) {
-      if (paused) output.pause();
-      else output.resume();
-    }
   }
 }
 

@@ -1,7 +1,8 @@
-import { limits, processId, WireError } from '@exec-server/protocol';
+import { limits, WireError } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import { FakeChild } from '../../../../test/support/fakeChild.js';
 import { ManualClock } from '../../../../test/support/manualClock.js';
+import { reserve } from '../../../../test/support/reserve.js';
 import type { Process } from './process.js';
 import { ProcessTable } from './processTable.js';
 
@@ -28,7 +29,7 @@ function refusal(action: () => unknown): WireError {
 }
 
 function start(processes: ProcessTable, id: string): { process: Process; child: FakeChild } {
-  const process = processes.reserve(processId(id));
+  const process = reserve(processes, id);
   const child = new FakeChild();
   process.begin(child);
   return { process, child };
@@ -45,8 +46,8 @@ function run(processes: ProcessTable, id: string, output = 0): Process {
 describe('an id', () => {
   it('is taken from the moment it is reserved', () => {
     const { processes } = table();
-    const process = processes.reserve(processId('p'));
-    expect(refusal(() => processes.reserve(processId('p')))).toMatchObject({
+    const process = reserve(processes, 'p');
+    expect(refusal(() => reserve(processes, 'p'))).toMatchObject({
       code: -32600,
       reason: 'duplicateProcess',
       message: 'process p already exists',
@@ -57,17 +58,17 @@ describe('an id', () => {
 
   it('is free again after a start that failed', () => {
     const { processes } = table();
-    processes.free(processes.reserve(processId('p')));
+    processes.free(reserve(processes, 'p'));
     expect(processes.find('p')).toBeUndefined();
     expect(processes.size).toBe(0);
-    processes.reserve(processId('p'));
+    reserve(processes, 'p');
   });
 
   it('is not taken from a later process by freeing an earlier one', () => {
     const { processes } = table();
-    const first = processes.reserve(processId('p'));
+    const first = reserve(processes, 'p');
     processes.free(first);
-    const second = processes.reserve(processId('p'));
+    const second = reserve(processes, 'p');
     processes.free(first);
     expect(processes.find('p')).toBe(second);
   });
@@ -88,7 +89,7 @@ describe('retention', () => {
     const process = run(processes, 'p');
     clock.advance(RETENTION_MS - 1);
     expect(processes.get('p')).toBe(process);
-    expect(refusal(() => processes.reserve(processId('p'))).reason).toBe('duplicateProcess');
+    expect(refusal(() => reserve(processes, 'p')).reason).toBe('duplicateProcess');
     clock.advance(1);
     expect(processes.find('p')).toBeUndefined();
     expect(process.expired).toBe(true);
@@ -100,7 +101,11 @@ describe('retention', () => {
     run(processes, 'p');
     clock.advance(RETENTION_MS);
     const error = refusal(() => processes.get('p'));
-    expect(error).toMatchObject({ code: -32600, reason: 'expiredProcess', data: { exitCode: 5, signal: null } });
+    expect(error).toMatchObject({
+      code: -32600,
+      reason: 'expiredProcess',
+      data: { exit: { exitCode: 5, signal: null } },
+    });
     expect(error.message).toMatch(/^unknown process id p/);
   });
 
@@ -174,7 +179,7 @@ describe('the end of a session', () => {
     const one = start(processes, 'one');
     const two = start(processes, 'two');
     run(processes, 'ended');
-    processes.reserve(processId('starting'));
+    reserve(processes, 'starting');
     expect(processes.end().length).toBe(4);
     expect([one.child.signals, two.child.signals]).toEqual([['SIGKILL'], ['SIGKILL']]);
     expect(processes.size).toBe(0);

@@ -1,8 +1,8 @@
 /** ProcessId → Process of one session: reserves ids before the fork, keeps ended processes for a while, remembers expired ids. */
-import { limits, type ProcessId, WireError } from '@exec-server/protocol';
+import { type ExitSummary, limits, type ProcessId, WireError } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
-import type { ProcessExit } from './eventLog.js';
 import { Process, unknownProcess } from './process.js';
+import { exitSummary } from './summary.js';
 
 export interface ProcessTableOptions {
   readonly clock: Clock;
@@ -10,13 +10,33 @@ export interface ProcessTableOptions {
   readonly exitedRetentionMs: number;
 }
 
+/** What a process was started with. */
+export interface StartRecord {
+  readonly argv: readonly string[];
+  readonly tty: boolean;
+  /** Equal for starts with the same params; made when it is asked for. */
+  readonly digest: () => string;
+  /** The environment mark of its tree. */
+  readonly mark: string;
+}
+
+/** A process that is no longer kept. */
+export interface Tombstone {
+  readonly digest: string;
+  readonly exit: ExitSummary | undefined;
+  readonly released: boolean;
+}
+
 export class ProcessTable {
   readonly #options: ProcessTableOptions;
   readonly #processes = new Map<ProcessId, Process>();
+  readonly #starts = new WeakMap<Process, StartRecord>();
   /** Closed processes in the order of their close, with what ends their retention. */
   readonly #closed = new Map<Process, () => void>();
   #closedBytes = 0;
-  readonly #tombstones = new Map<ProcessId, ProcessExit | undefined>();
+  /** Closed processes whose streams others still hold; their descriptors live as long as the session. */
+  readonly #draining = new Set<Process>();
+  readonly #tombstones = new Map<ProcessId, Tombstone>();
 
   constructor(options: ProcessTableOptions) {
     this.#options = options;
@@ -31,7 +51,7 @@ export class ProcessTable {
   }
 
   /** Takes the id in this tick. Throws WireError when it is taken. */
-  reserve(id: ProcessId): Process {
+  reserve(id: ProcessId, start: StartRecord, lingerMs: number | undefined): Process {
     if (this.#processes.has(id)) {
       throw new WireError('duplicateProcess', `process ${id} already exists`, { field: 'processId' });
     }
@@ -49,9 +69,15 @@ export class ProcessTable {
       id,
       clock: this.#options.clock,
       logLimits: { bytes: this.#options.retainedBytesPerProcess, chunks: limits.RETAINED_CHUNKS_PER_PROCESS },
+      lingerMs,
       onClosed: (closed) => this.#retain(closed),
+      onDrained: (drained) => {
+        this.#draining.delete(drained);
+        drained.dispose();
+      },
     });
     this.#processes.set(id, process);
+    this.#starts.set(process, start);
     return process;
   }
 
@@ -73,11 +99,37 @@ export class ProcessTable {
     return process;
   }
 
+  startOf(process: Process): StartRecord {
+    const start = this.#starts.get(process);
+    if (start === undefined) throw new Error('the process is not of this table');
+    return start;
+  }
+
+  tombstone(id: string): Tombstone | undefined {
+    return this.#tombstones.get(id as ProcessId);
+  }
+
+  /** Forgets a closed process at once. Throws WireError when it has not closed, was released before, or is unknown. */
+  release(id: string): void {
+    const process = this.find(id);
+    if (process === undefined) {
+      if (this.tombstone(id)?.released === true) {
+        throw new WireError('alreadyReleased', `process ${id} was released before`);
+      }
+      throw this.#missing(id);
+    }
+    if (process.state !== 'closed') {
+      throw new WireError('processRunning', `process ${id} is ${process.state}; only a closed process can be released`);
+    }
+    this.#expire(process, true);
+  }
+
   /** Kills every group and forgets every id; returns what is to be reaped. */
   end(): Process[] {
-    const ended = [...this.#processes.values()];
+    const ended = [...this.#processes.values(), ...this.#draining];
     for (const cancelRetention of this.#closed.values()) cancelRetention();
     this.#closed.clear();
+    this.#draining.clear();
     for (const process of ended) process.kill();
     this.#processes.clear();
     this.#tombstones.clear();
@@ -85,38 +137,39 @@ export class ProcessTable {
   }
 
   #missing(id: string): WireError {
-    const exit = this.#tombstones.get(id as ProcessId);
-    if (!this.#tombstones.has(id as ProcessId)) return unknownProcess(id);
-    return new WireError('expiredProcess', `unknown process id ${id}: it ended and its output is no longer kept`, {
-      ...(exit === undefined ? {} : { exitCode: exit.exitCode, signal: exit.signal ?? null }),
-    });
+    const tombstone = this.tombstone(id);
+    if (tombstone === undefined) return unknownProcess(id);
+    const { exit, released } = tombstone;
+    const why = released ? 'it was released' : 'it ended and its output is no longer kept';
+    return new WireError('expiredProcess', `unknown process id ${id}: ${why}`, exit === undefined ? {} : { exit });
   }
 
   #retain(process: Process): void {
-    process.dispose();
+    if (process.draining) this.#draining.add(process);
+    else process.dispose();
     if (this.#processes.get(process.id) !== process) return;
     this.#keep(process);
     this.#closedBytes += process.log.retainedBytes;
     for (const oldest of this.#closed.keys()) {
       const tooMany = this.#closed.size > limits.EXITED_PROCESSES_PER_SESSION;
       if (!tooMany && this.#closedBytes <= limits.EXITED_BYTES_PER_SESSION) break;
-      this.#expire(oldest);
+      this.#expire(oldest, false);
     }
   }
 
   /** The clock of a process whose reader is still behind starts anew; the bounds by number and bytes hold all the same. */
   #keep(process: Process): void {
-    const over = (): void => (process.beingRead ? this.#keep(process) : this.#expire(process));
+    const over = (): void => (process.beingRead ? this.#keep(process) : this.#expire(process, false));
     this.#closed.set(process, this.#options.clock.after(this.#options.exitedRetentionMs, over));
   }
 
-  #expire(process: Process): void {
+  #expire(process: Process, released: boolean): void {
     this.#closed.get(process)?.();
     if (!this.#closed.delete(process)) return;
     process.expire();
     this.#closedBytes -= process.log.retainedBytes;
     this.#processes.delete(process.id);
-    this.#tombstones.set(process.id, process.log.exited);
+    this.#tombstones.set(process.id, { digest: this.startOf(process).digest(), exit: exitSummary(process), released });
     if (this.#tombstones.size <= limits.TOMBSTONES_PER_SESSION) return;
     for (const oldest of this.#tombstones.keys()) {
       this.#tombstones.delete(oldest);

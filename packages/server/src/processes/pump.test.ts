@@ -67,9 +67,9 @@ describe('a pump', () => {
       { method: 'process/output', params: { processId: 'p"1', seq: 1, stream: 'stdout', chunk: 'YQ==' } },
       {
         method: 'process/exited',
-        params: { processId: 'p"1', seq: 2, exitCode: 143, sandboxDenied: false, signal: 'SIGTERM' },
+        params: { processId: 'p"1', seq: 2, exitCode: 143, sandboxDenied: false, reason: 'exited', signal: 'SIGTERM' },
       },
-      { method: 'process/closed', params: { processId: 'p"1', seq: 3 } },
+      { method: 'process/closed', params: { processId: 'p"1', seq: 3, reason: 'ended' } },
     ]);
   });
 

@@ -11,8 +11,8 @@ const big = { bytes: 64 * 1024 * 1024, chunks: 200_000 };
 function finished(): EventLog {
   const log = new EventLog(big);
   for (const line of ['aa\n', 'bb\n', 'cc\n']) log.appendOutput('stdout', text(line));
-  log.appendExited({ exitCode: 0, signal: undefined });
-  log.appendClosed();
+  log.appendExited({ exitCode: 0, signal: undefined, reason: 'exited' });
+  log.appendClosed({ reason: 'ended', holders: undefined });
   return log;
 }
 
@@ -57,7 +57,7 @@ describe('a read', () => {
   it('has the members of the base protocol and those of ours', () => {
     const log = new EventLog(big);
     log.appendOutput('stderr', text('x'));
-    log.appendExited({ exitCode: 137, signal: 'SIGKILL' });
+    log.appendExited({ exitCode: 137, signal: 'SIGKILL', reason: 'exited' });
     expect(readReply(log, { processId: 'p' }, 'epoch-1').result).toEqual({
       chunks: [{ seq: 1, stream: 'stderr', chunk: 'eA==' }],
       nextSeq: 3,
@@ -69,6 +69,7 @@ describe('a read', () => {
       epoch: 'epoch-1',
       firstRetainedSeq: 1,
       exitedSeq: 2,
+      reason: 'exited',
       signal: 'SIGKILL',
     });
   });
@@ -76,7 +77,7 @@ describe('a read', () => {
   it('tells the exit at a cursor behind it while the streams are still open', () => {
     const log = new EventLog(big);
     log.appendOutput('stdout', text('early\n'));
-    log.appendExited({ exitCode: 4, signal: undefined });
+    log.appendExited({ exitCode: 4, signal: undefined, reason: 'exited' });
     expect(read(log, { afterSeq: 1 })).toEqual({ seqs: [], nextSeq: 3, exited: true, exitCode: 4, closed: false });
     log.appendOutput('stdout', text('late\n'));
     expect(read(log, { afterSeq: 2 })).toEqual({ seqs: [3], nextSeq: 4, exited: true, exitCode: 4, closed: false });
@@ -96,9 +97,9 @@ describe('a read', () => {
   function large(): EventLog {
     const log = new EventLog(big);
     for (let index = 0; index < 7; index += 1) log.appendOutput('stdout', mib);
-    log.appendExited({ exitCode: 0, signal: undefined });
+    log.appendExited({ exitCode: 0, signal: undefined, reason: 'exited' });
     for (let index = 0; index < 2; index += 1) log.appendOutput('stdout', mib);
-    log.appendClosed();
+    log.appendClosed({ reason: 'ended', holders: undefined });
     return log;
   }
 
@@ -110,8 +111,8 @@ describe('a read', () => {
   it('that the server cuts says nothing of an exit behind the cut', () => {
     const log = new EventLog(big);
     for (let index = 0; index < 9; index += 1) log.appendOutput('stdout', mib);
-    log.appendExited({ exitCode: 0, signal: undefined });
-    log.appendClosed();
+    log.appendExited({ exitCode: 0, signal: undefined, reason: 'exited' });
+    log.appendClosed({ reason: 'ended', holders: undefined });
     const first = readReply(log, { processId: 'p' }, 'e');
     expect(first.result).toMatchObject({ nextSeq: 9, exited: false, exitCode: null, closed: false });
     expect(first.result).not.toHaveProperty('exitedSeq');
@@ -122,7 +123,7 @@ describe('a read', () => {
   it('is cut by the number of chunks', () => {
     const log = new EventLog(big);
     for (let index = 0; index <= limits.MAX_READ_CHUNKS; index += 1) log.appendOutput('stdout', text('x'));
-    log.appendExited({ exitCode: 0, signal: undefined });
+    log.appendExited({ exitCode: 0, signal: undefined, reason: 'exited' });
     const { result } = readReply(log, { processId: 'p' }, 'e');
     expect(result.chunks.length).toBe(limits.MAX_READ_CHUNKS);
     expect(result).toMatchObject({ nextSeq: limits.MAX_READ_CHUNKS + 1, exited: false });
@@ -149,7 +150,7 @@ describe('news', () => {
     log.appendOutput('stdout', text('x'));
     expect(hasNews(log, 0)).toBe(true);
     expect(hasNews(log, 1)).toBe(false);
-    log.appendExited({ exitCode: 0, signal: undefined });
+    log.appendExited({ exitCode: 0, signal: undefined, reason: 'exited' });
     expect(hasNews(log, 1)).toBe(true);
     expect(hasNews(log, 2)).toBe(false);
     expect(hasNews(log, 99)).toBe(false);

@@ -57,8 +57,9 @@ export function readReply(log: EventLog, params: ReadParams, epoch: string): Rea
               ...(read.gap.bytes === undefined ? {} : { bytes: read.gap.bytes }),
             },
           }),
-      ...(exited === undefined ? {} : { exitedSeq: exited.seq }),
-      ...(closed === undefined ? {} : { closedSeq: closed.seq }),
+      ...(exited === undefined ? {} : { exitedSeq: exited.seq, reason: exited.reason }),
+      ...(closed === undefined ? {} : { closedSeq: closed.seq, closeReason: closed.reason }),
+      ...(closed?.holders === undefined ? {} : { holders: closed.holders }),
       ...(exited?.signal === undefined ? {} : { signal: exited.signal }),
     },
   };

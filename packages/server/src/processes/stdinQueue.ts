@@ -3,7 +3,7 @@
  * what the child does not take. The only caller of the child's StdinSink.
  */
 import { limits, WireError } from '@exec-server/protocol';
-import type { StdinSink } from './child.js';
+import type { StdinSink } from '../host/child.js';
 
 export interface StdinWrite {
   readonly bytes: Uint8Array;
@@ -33,6 +33,8 @@ interface Waiting {
 export class StdinQueue {
   readonly #sink: StdinSink | undefined;
   #open: boolean;
+  /** Whether the end of stdin was accepted. */
+  #ended = false;
   #acceptedBytes = 0;
   #waiting: Waiting[] = [];
   /** In the order of acceptance; the oldest is forgotten first. */
@@ -122,7 +124,8 @@ export class StdinQueue {
     const bytes = skip === 0 ? write.bytes : write.bytes.subarray(skip);
     const sink = this.#sink;
     if (!this.#open || sink === undefined) {
-      const repeated = offset !== undefined && bytes.length === 0 && (write.bytes.length > 0 || eof);
+      // An end that the program anticipated by closing its side was never accepted.
+      const repeated = offset !== undefined && bytes.length === 0 && (eof ? this.#ended : write.bytes.length > 0);
       return this.#answer(repeated ? 'accepted' : 'stdinClosed');
     }
     if (sink.queuedBytes > 0 && sink.queuedBytes + bytes.length > limits.STDIN_QUEUE_BYTES) return undefined;
@@ -130,6 +133,7 @@ export class StdinQueue {
     this.#acceptedBytes += bytes.length;
     if (bytes.length > 0) sink.write(bytes, (error) => (error === undefined ? this.#room() : this.closed()));
     if (eof) {
+      this.#ended = true;
       this.#open = false;
       sink.end();
     }

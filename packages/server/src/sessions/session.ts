@@ -3,10 +3,15 @@ import { limits, type SessionId } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
 import type { Process } from '../processes/process.js';
 import { ProcessTable, type ProcessTableOptions } from '../processes/processTable.js';
+import { MarkSource } from '../host/tree/mark.js';
 import * as lease from './lease.js';
 
 /** What a session needs of the connection that controls it. */
 export interface Attachment {
+  /** Whether the peer may be gone without a word: then another connection may take its place. */
+  readonly isSilent: boolean;
+  /** Cuts the connection. */
+  abort(detail: string): void;
   /** Begins to push the events of a process. `held`: only after the client's first read. */
   follow(process: Process, options: { readonly held: boolean }): void;
   /** The session is over; the connection has nothing left to do. */
@@ -18,6 +23,8 @@ export interface Attachment {
 export interface SessionOptions extends ProcessTableOptions {
   readonly id: SessionId;
   readonly leaseMs: number;
+  /** Begins the environment marks of its processes. */
+  readonly life: string;
   /** Called when the lease has run out. */
   readonly onExpired: (session: Session) => void;
 }
@@ -25,6 +32,7 @@ export interface SessionOptions extends ProcessTableOptions {
 export class Session {
   readonly id: SessionId;
   readonly processes: ProcessTable;
+  readonly marks: MarkSource;
   readonly leaseMs: number;
   readonly #clock: Clock;
   readonly #onExpired: (session: Session) => void;
@@ -42,6 +50,7 @@ export class Session {
     this.#clock = options.clock;
     this.#onExpired = options.onExpired;
     this.processes = new ProcessTable(options);
+    this.marks = new MarkSource(options.life);
   }
 
   get attachment(): Attachment | undefined {

@@ -1,7 +1,8 @@
-import { limits, processId, type WireError } from '@exec-server/protocol';
+import { limits, type WireError } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import { FakeChild } from '../../../../test/support/fakeChild.js';
 import { ManualClock } from '../../../../test/support/manualClock.js';
+import { reserve } from '../../../../test/support/reserve.js';
 import type { Process } from '../processes/process.js';
 import type { Attachment, Session } from './session.js';
 import { SessionStore } from './sessionStore.js';
@@ -10,12 +11,18 @@ const LEASE_MS = 1000;
 
 class FakeConnection implements Attachment {
   readonly followed: (readonly [id: string, held: boolean])[] = [];
+  isSilent = false;
+  abortedWith: string | undefined;
   endedWith: string | undefined;
   settle: () => void = () => {};
   #settled: Promise<void> = Promise.resolve();
 
   follow(process: Process, { held }: { readonly held: boolean }): void {
     this.followed.push([process.id, held]);
+  }
+
+  abort(detail: string): void {
+    this.abortedWith = detail;
   }
 
   sessionEnded(detail: string): void {
@@ -42,6 +49,8 @@ function store(): { clock: ManualClock; sessions: SessionStore } {
     leaseMs: LEASE_MS,
     retainedBytesPerProcess: limits.RETAINED_BYTES_PER_PROCESS,
     exitedRetentionMs: 1000,
+    life: 'life',
+    sweep: () => {},
   });
   return { clock, sessions };
 }
@@ -55,7 +64,7 @@ async function refusal(action: Promise<unknown>): Promise<string> {
 }
 
 function start(session: Session, id: string): FakeChild {
-  const process = session.processes.reserve(processId(id));
+  const process = reserve(session.processes, id);
   const child = new FakeChild();
   process.begin(child);
   session.began(process);
@@ -108,6 +117,25 @@ describe('a session', () => {
       code: -32010,
       message: `session ${session.id} is already attached to another connection`,
     });
+  });
+
+  it('goes from a connection that has gone silent to the one that resumes it, which is then safe from the first', async () => {
+    const { clock, sessions } = store();
+    const first = new FakeConnection().busy();
+    const session = await sessions.create(first, undefined);
+    first.isSilent = true;
+    const second = new FakeConnection();
+    const resuming = sessions.resume(session.id, second);
+    expect(first.abortedWith).toContain('no sign of life');
+    let resumed = false;
+    void resuming.then(() => (resumed = true));
+    await turn();
+    expect(resumed).toBe(false);
+    first.settle();
+    expect(await resuming).toBe(session);
+    session.detach(first);
+    clock.advance(LEASE_MS * 2);
+    expect(session).toMatchObject({ attachment: second, leaseState: 'attached' });
   });
 
   it('is not detached by a connection that no longer controls it', async () => {
@@ -207,10 +235,12 @@ describe('a lease', () => {
   it('that a late timer has not noticed is over all the same', async () => {
     let now = 0;
     const sessions = new SessionStore({
-      clock: { now: () => now, after: () => () => {} },
+      clock: { now: () => now, timeOfDay: () => now, after: () => () => {} },
       leaseMs: LEASE_MS,
       retainedBytesPerProcess: limits.RETAINED_BYTES_PER_PROCESS,
       exitedRetentionMs: 1000,
+      life: 'life',
+      sweep: () => {},
     });
     const connection = new FakeConnection();
     const session = await sessions.create(connection, undefined);
@@ -268,7 +298,7 @@ describe('the store', () => {
   it('cancels a start that is under way when its session ends', async () => {
     const { sessions } = store();
     const session = await sessions.create(new FakeConnection(), undefined);
-    const process = session.processes.reserve(processId('p'));
+    const process = reserve(session.processes, 'p');
     sessions.end(session, 'test');
     expect(process.terminated).toBe(true);
     const child = new FakeChild();
@@ -296,7 +326,7 @@ describe('the store', () => {
   it('is closed as soon as a start that was under way has failed', async () => {
     const { sessions } = store();
     const session = await sessions.create(new FakeConnection(), undefined);
-    const process = session.processes.reserve(processId('p'));
+    const process = reserve(session.processes, 'p');
     const closing = sessions.close(5000);
     session.processes.free(process);
     process.fail();

@@ -6,6 +6,10 @@ import type { ProcessTableOptions } from '../processes/processTable.js';
 import { type Attachment, Session } from './session.js';
 
 export interface SessionStoreOptions extends ProcessTableOptions {
+  /** Begins the marks of this server's processes. */
+  readonly life: string;
+  /** Ends what still carries a mark of a session that is over. */
+  readonly sweep: (sessionLife: string) => void;
   /** Lease of a session whose client asks for none. */
   readonly leaseMs: number;
 }
@@ -18,6 +22,7 @@ export class SessionStore {
   readonly #dying = new Set<Process>();
   #whenReaped: (() => void)[] = [];
   #stopping = false;
+  #created = 0;
 
   constructor(options: SessionStoreOptions) {
     this.#options = options;
@@ -42,6 +47,7 @@ export class SessionStore {
     const session = new Session({
       ...this.#options,
       id: newSessionId(),
+      life: `${this.#options.life}-${(this.#created += 1)}`,
       leaseMs: Math.min(wishedLeaseMs ?? this.#options.leaseMs, limits.MAX_SESSION_LEASE_MS),
       onExpired: (expired) => this.end(expired, 'the session was detached longer than its lease'),
     });
@@ -50,11 +56,15 @@ export class SessionStore {
     return session;
   }
 
-  /** Gives control of a detached session to this connection. Throws WireError when that cannot be. */
+  /**
+   * Gives control of a session to this connection, if it is detached or its own connection has gone silent. Throws WireError
+   * when that cannot be.
+   */
   async resume(id: string, attachment: Attachment): Promise<Session> {
     this.#refuseWhenStopping();
     // The map's key type is a brand over string.
     const session = this.#sessions.get(id as SessionId);
+    if (session?.attachment?.isSilent === true) this.#evict(session, session.attachment);
     if (session !== undefined && session.leaseState === 'expired') this.end(session, 'its lease was over');
     else if (session?.attachment !== undefined) {
       throw new WireError('attachedElsewhere', `session ${id} is already attached to another connection`);
@@ -63,6 +73,12 @@ export class SessionStore {
       this.#over.has(sessionId(id)) ? 'expiredSession' : 'unknownSession',
       `unknown session id ${id}`,
     );
+  }
+
+  /** Nothing told that the connection is gone. Detached first, so that its requests are waited for as after any loss. */
+  #evict(session: Session, silent: Attachment): void {
+    session.detach(silent);
+    silent.abort('it gave no sign of life and its session was resumed by another connection');
   }
 
   /** Kills the session's processes and forgets it; its id stays known as over. */
@@ -75,7 +91,10 @@ export class SessionStore {
         break;
       }
     }
-    for (const process of session.end(detail)) this.#bury(process);
+    const ended = session.end(detail);
+    for (const process of ended) this.#bury(process);
+    // What left its group is found by its mark; a session that started nothing left nothing.
+    if (session.marks.used) this.#options.sweep(session.marks.life);
   }
 
   /** Ends all sessions; resolves when every child was reaped, or after `patienceMs`. */
@@ -84,7 +103,7 @@ export class SessionStore {
     for (const session of [...this.#sessions.values()]) this.end(session, 'the server is shutting down');
     if (this.#dying.size === 0) return;
     await new Promise<void>((resolve) => {
-      const cancel = this.#options.clock.after(patienceMs, resolve);
+      const cancel = this.#options.clock.after(patienceMs, resolve, true);
       this.#whenReaped.push(() => {
         cancel();
         resolve();

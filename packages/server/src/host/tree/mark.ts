@@ -28,6 +28,11 @@ export class MarkSource {
     this.life = life;
   }
 
+  /** Whether a mark was given out. */
+  get used(): boolean {
+    return this.#count > 0;
+  }
+
   next(): string {
     this.#count += 1;
     return `${this.life}-${this.#count}`;

@@ -155,14 +155,14 @@ describe('a start on a terminal that fails', () => {
 describe('the size of a terminal', () => {
   it('is the one of the start, then that of each resize, which the program in the foreground hears of', async () => {
     const script = `trap 'stty size' WINCH; stty size; echo ready; while :; do sleep 0.05; done`;
-    const screen = (await startScreen(['bash', '--norc', '-c', script], { size: { cols: 100, rows: 40 } })).read();
+    const screen = (await startScreen(['bash', '--norc', '-c', script], { terminal: { cols: 100, rows: 40 } })).read();
     await screen.says('40 100\r\nready');
     screen.child.resize({ cols: 132, rows: 50 });
     await screen.says('50 132');
   });
 
   it('may be extreme', async () => {
-    const screen = (await shScreen('stty size; read line; stty size', { size: { cols: 65_535, rows: 1 } })).read();
+    const screen = (await shScreen('stty size; read line; stty size', { terminal: { cols: 65_535, rows: 1 } })).read();
     await screen.says('1 65535');
     screen.child.resize({ cols: 1, rows: 65_535 });
     await screen.type('\n');
@@ -175,7 +175,7 @@ describe('the size of a terminal', () => {
       for (const field of ['cols', 'rows'] as const) {
         const size = { cols: 80, rows: 24, [field]: wrong };
         for (const error of [
-          await failure(startScreen(['true'], { size })),
+          await failure(startScreen(['true'], { terminal: size })),
           thrownBy(() => screen.child.resize(size)),
         ]) {
           expect([error.reason, error.data.field]).toEqual(['invalidParams', `size.${field}`]);
@@ -187,7 +187,7 @@ describe('the size of a terminal', () => {
   it('cannot be changed after the exit', async () => {
     const screen = (await shScreen('exit 0')).read();
     await screen.finish();
-    expect(thrownBy(() => screen.child.resize({ cols: 80, rows: 24 })).reason).toBe('terminalUnavailable');
+    expect(thrownBy(() => screen.child.resize({ cols: 80, rows: 24 })).reason).toBe('processEnded');
   });
 });
 

@@ -72,7 +72,10 @@ class TreeKill {
       const members = await this.#look();
       if (members?.length === 0) return;
       // Those of the second look raced with the first; later ones may be the cleanup of a program that was asked.
-      if (looks <= 2) for (const member of members ?? []) this.#askOne(member);
+      for (const member of members ?? []) {
+        if (looks <= 2) this.#askOne(member);
+        this.#wake(member);
+      }
       if (clock.now() >= end) return;
       await this.#settle(members ?? [], Math.min(end, clock.now() + pause));
       pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
@@ -118,12 +121,16 @@ class TreeKill {
   /** TERM, once; a second one makes some programs drop what they are saving. */
   #askOne(member: TreeMember): void {
     const { mark, send } = this.#options;
-    const name = `${member.pid} ${member.startTime}`;
-    if (this.#asked.has(name)) return;
-    this.#asked.add(name);
+    if (this.#asked.has(nameOf(member))) return;
+    this.#asked.add(nameOf(member));
     signalMember(member, mark, 'SIGTERM', send);
-    // A stopped process takes TERM only once it goes on.
-    if (stillIs(member, mark)?.state === 'T') signalMember(member, mark, 'SIGCONT', send);
+  }
+
+  /** A stopped process takes TERM only once it goes on; the stop may take effect after the TERM was sent. */
+  #wake(member: TreeMember): void {
+    const { mark, send } = this.#options;
+    if (!this.#asked.has(nameOf(member)) || stillIs(member, mark)?.state !== 'T') return;
+    signalMember(member, mark, 'SIGCONT', send);
   }
 
   #killAll(members: readonly TreeMember[]): void {
@@ -158,6 +165,10 @@ class TreeKill {
       wait = Math.min(wait * 2, LONGEST_WAIT_MS);
     } while (rest.length > 0 && clock.now() < end);
   }
+}
+
+function nameOf({ pid, startTime }: TreeMember): string {
+  return `${pid} ${startTime}`;
 }
 
 /** Signals one process if it is still the one that was found. `refused`: it changed user. */

@@ -30,12 +30,25 @@ export interface StdinSink {
   destroy(): void;
 }
 
+/** The terminal a child runs on. */
+export interface TerminalControl {
+  /** Throws WireError `invalidParams`, or `processEnded` after the exit. */
+  resize(size: { readonly cols: number; readonly rows: number }): void;
+  /** Signals the group that has the terminal, which a shell gives to the job it runs. */
+  signalForeground(signal: string): 'delivered' | 'gone';
+}
+
 export interface SpawnedChild {
   /** Process id, and the id of the child's group and session. */
   readonly pid: number;
   readonly outputs: readonly OutputSource[];
   /** Undefined when the request said `stdin: 'none'`. */
   readonly stdin: StdinSink | undefined;
+  /** When it began, as the host counts it: with the pid it names one process for good. Undefined where the host cannot tell. */
+  readonly startTime?: number | undefined;
+  readonly terminal?: TerminalControl | undefined;
+  /** How many other processes hold its output streams open, as far as the host can tell. */
+  countHolders?(): Promise<number>;
   /** Called once, when the child was reaped; late registration still gets it. */
   onExit(listener: (exit: ChildExit) => void): void;
   /** Signals the whole group; `gone` when there is none left that is provably ours. Throws WireError `signalFailed` otherwise. */
@@ -51,6 +64,8 @@ export interface SpawnRequest {
   /** The whole environment; nothing of the server's is added. */
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: 'none' | 'pipe';
+  /** Size of the terminal to run on; undefined: pipes. */
+  readonly terminal?: { readonly cols: number; readonly rows: number } | undefined;
 }
 
 /** What the host can do; injected, so that tests run with a host that lacks signals. */
@@ -62,6 +77,8 @@ export interface Platform {
    * when it says true, the start fails with `startCancelled`.
    */
   spawn(request: SpawnRequest, cancelled?: () => boolean): Promise<SpawnedChild>;
+  /** Whether it can give a process a terminal; absent: it cannot. */
+  terminals?(): Promise<boolean>;
   /** Frees pooled descriptors and helpers; running children stay. */
   close(): Promise<void>;
 }

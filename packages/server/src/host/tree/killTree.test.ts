@@ -12,6 +12,7 @@ function hastyClock(): Clock {
   let now = 0;
   return {
     now: () => now,
+    timeOfDay: () => now,
     after(ms, action) {
       const due = setImmediate(() => {
         now += ms;

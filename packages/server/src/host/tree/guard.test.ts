@@ -9,7 +9,7 @@ import { createGuard, type Guard, type GuardOptions } from './guard.js';
 import { MARK_VARIABLE } from './mark.js';
 import { isDead, readArgv, readStat } from './procfs.js';
 
-const guardModule = new URL('../../../dist/processes/tree/guard.js', import.meta.url).href;
+const guardModule = new URL('../../../dist/host/tree/guard.js', import.meta.url).href;
 const life = `guard${process.pid}`;
 
 function isAlive(pid: number): boolean {

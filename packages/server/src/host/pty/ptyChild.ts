@@ -1,11 +1,12 @@
 /** Children on a terminal: start, size, foreground group, exit. */
 import { constants } from 'node:os';
 import { WireError } from '@exec-server/protocol';
-import type { ChildExit, OutputSource, SpawnedChild, SpawnRequest, StdinSink } from '../child.js';
+import type { ChildExit, OutputSource, SpawnedChild, SpawnRequest, StdinSink, TerminalControl } from '../child.js';
 import { descriptorsLeft } from '../hostLimits.js';
 import { checkStart } from '../preflight.js';
 import { ProcessGroup } from '../processGroup.js';
 import { errnoCode, startError } from '../startErrors.js';
+import { readStat } from '../tree/procfs.js';
 import { terminalCommand, terminalEnvironment } from './command.js';
 import { withoutGaps } from './masters.js';
 import { type ForkedTerminal, loadPty, type PtyImporter, type PtyNative } from './native.js';
@@ -17,11 +18,8 @@ import { failedExec, forkError, programRuns } from './startup.js';
 
 export type { TerminalSize } from './ptyMaster.js';
 
-/** `stdin` is not looked at: a terminal always takes input. */
-export interface PtyRequest extends SpawnRequest {
-  /** Default 80 columns, 24 rows. */
-  readonly size?: TerminalSize | undefined;
-}
+/** `stdin` is not looked at: a terminal always takes input. `terminal` defaults to 80 columns, 24 rows. */
+export type PtyRequest = SpawnRequest;
 
 const DEFAULT_SIZE: TerminalSize = { cols: 80, rows: 24 };
 const MOST_CELLS = 65_535;
@@ -48,7 +46,7 @@ export async function spawnPty(
   cancelled?: () => boolean,
   importer?: PtyImporter,
 ): Promise<PtyChild> {
-  const size = request.size ?? DEFAULT_SIZE;
+  const size = request.terminal ?? DEFAULT_SIZE;
   checkSize(size);
   const native = await loadPty(importer);
   const env = terminalEnvironment(request.env);
@@ -106,6 +104,7 @@ function toExit(code: number, signal: number): ChildExit {
 
 export class PtyChild implements SpawnedChild {
   readonly pid: number;
+  readonly startTime: number | undefined;
   readonly outputs: readonly OutputSource[];
   readonly stdin: StdinSink;
   readonly #master: PtyMaster;
@@ -121,6 +120,11 @@ export class PtyChild implements SpawnedChild {
     this.outputs = [this.#output];
     this.stdin = new PtyInput(master);
     this.#group = new ProcessGroup(pid);
+    this.startTime = readStat(pid)?.startTime;
+  }
+
+  get terminal(): TerminalControl {
+    return this;
   }
 
   get exit(): ChildExit | undefined {
@@ -151,11 +155,11 @@ export class PtyChild implements SpawnedChild {
     return new ProcessGroup(group).signal(signal);
   }
 
-  /** The kernel sends SIGWINCH to the foreground group. Throws `invalidParams`, or `terminalUnavailable` after the exit. */
+  /** The kernel sends SIGWINCH to the foreground group. Throws `invalidParams`, or `processEnded` after the exit. */
   resize(size: TerminalSize): void {
     checkSize(size);
     if (this.#exit !== undefined || !this.#master.open) {
-      throw new WireError('terminalUnavailable', 'the process has exited; its terminal has no size any more');
+      throw new WireError('processEnded', 'the process has exited; its terminal has no size any more');
     }
     this.#master.resize(size);
   }

@@ -23,7 +23,11 @@ import { PipeSink, PipeSource } from './pipeStreams.js';
 import { checkStart, explainFailedExec } from './preflight.js';
 import { ProcessGroup } from './processGroup.js';
 import { type StdioEntry, withoutMasters } from './pty/masters.js';
+import { loadPty } from './pty/native.js';
+import { spawnPty } from './pty/ptyChild.js';
 import { errnoCode, startError } from './startErrors.js';
+import { countHolders, pipeInode } from './tree/holders.js';
+import { readStat } from './tree/procfs.js';
 
 /** What a spawn with three socket pairs takes for a moment. */
 const SOCKETS_DESCRIPTORS = 10;
@@ -45,6 +49,7 @@ export function createHostPlatform(options: HostPlatformOptions = {}): HostPlatf
   return {
     signals: process.platform === 'win32' ? [] : Object.keys(osConstants.signals),
     async spawn(request, cancelled) {
+      if (request.terminal !== undefined) return spawnPty(request, cancelled);
       const program = await checkStart(request);
       const pipes = await pool?.take(request.stdin === 'pipe' ? 3 : 2);
       if (cancelled?.() === true) {
@@ -52,6 +57,12 @@ export function createHostPlatform(options: HostPlatformOptions = {}): HostPlatf
         throw new WireError('startCancelled', 'the start was cancelled');
       }
       return pipes === undefined ? spawnOnSockets(program, request) : spawnOnPipes(program, request, pipes);
+    },
+    async terminals() {
+      return loadPty().then(
+        () => true,
+        () => false,
+      );
     },
     async probePipes() {
       const pipes = await pool?.take(1);
@@ -83,6 +94,7 @@ async function spawnOnPipes(program: string, request: SpawnRequest, pipes: reado
   try {
     const [stdout, stderr, stdin] = pipes;
     if (stdout === undefined || stderr === undefined) throw new Error('a start takes two pipes or three');
+    const inodes = [stdout, stderr].flatMap(({ reader }) => pipeInode(reader) ?? []);
     const sources = [
       new PipeSource('stdout', adopt(stdout.reader, { readable: true, writable: false })),
       new PipeSource('stderr', adopt(stderr.reader, { readable: true, writable: false })),
@@ -97,7 +109,7 @@ async function spawnOnPipes(program: string, request: SpawnRequest, pipes: reado
       sink = new PipeSink(adopt(stdin.writer, { readable: false, writable: true }));
     }
     const child = await fork(program, request, [childStdin, stdout.writer, stderr.writer]);
-    return new HostChild(child, sources, sink);
+    return new HostChild(child, sources, sink, inodes);
   } catch (error) {
     for (const socket of sockets) socket.destroy();
     throw await typedError(error, program, request);
@@ -115,7 +127,7 @@ async function spawnOnSockets(program: string, request: SpawnRequest): Promise<S
       child;
     if (stdout === null || stderr === null) throw new Error('the child has no output streams');
     const sources = [new PipeSource('stdout', stdout), new PipeSource('stderr', stderr)];
-    return new HostChild(child, sources, stdin === null ? undefined : new PipeSink(stdin));
+    return new HostChild(child, sources, stdin === null ? undefined : new PipeSink(stdin), []);
   } catch (error) {
     throw await typedError(error, program, request);
   }
@@ -150,16 +162,26 @@ class HostChild implements SpawnedChild {
   readonly pid: number;
   readonly outputs: readonly OutputSource[];
   readonly stdin: StdinSink | undefined;
+  readonly startTime: number | undefined;
+  readonly #pipes: readonly string[];
   readonly #group: ProcessGroup;
   #exit: ChildExit | undefined;
   #onExit: ((exit: ChildExit) => void)[] = [];
 
-  constructor(child: ChildProcess, outputs: readonly OutputSource[], stdin: StdinSink | undefined) {
+  /** `pipes`: what its output pipes are known by, where they are pipes. */
+  constructor(
+    child: ChildProcess,
+    outputs: readonly OutputSource[],
+    stdin: StdinSink | undefined,
+    pipes: readonly string[],
+  ) {
     if (child.pid === undefined) throw new Error('the child did not start');
     this.pid = child.pid;
     this.outputs = outputs;
     this.stdin = stdin;
     this.#group = new ProcessGroup(child.pid);
+    this.#pipes = pipes;
+    this.startTime = readStat(child.pid)?.startTime;
     child.once('exit', (code, signal) => {
       this.#group.leaderExited();
       this.#exit = { code, signal };
@@ -177,5 +199,9 @@ class HostChild implements SpawnedChild {
 
   signalGroup(signal: string): 'delivered' | 'gone' {
     return this.#group.signal(signal);
+  }
+
+  async countHolders(): Promise<number> {
+    return (await countHolders(this.#pipes)).length;
   }
 }

@@ -1,0 +1,33 @@
+/** `exec-server attach`: the output of a process of a session, from a cursor on, and its exit code. */
+import type { Client } from '@exec-server/client';
+import { follow } from '../follow.js';
+import { say } from '../link.js';
+import { inSession, type SessionChoice } from '../sessions.js';
+import { findProcess } from './kill.js';
+
+export interface AttachOptions extends SessionChoice {
+  readonly processId: string;
+  /** Last event that is not wanted any more; 0: everything that is kept. */
+  readonly afterSeq: number;
+}
+
+/** Ctrl-], as telnet has it. */
+const DETACH_KEY = 0x1d;
+
+export function attach(options: AttachOptions): Promise<number> {
+  return inSession('attach', options, (client) => followIt(client, options));
+}
+
+async function followIt(client: Client, { processId, afterSeq }: AttachOptions): Promise<number> {
+  const { tty, state } = await findProcess(client, processId);
+  const handle = await client.attach(processId, { afterSeq });
+  const interactive = tty && process.stdin.isTTY && (state === 'running' || state === 'starting');
+  if (interactive) say('Ctrl-] leaves the process running');
+  const { exitCode, left } = await follow(client, handle, {
+    input: interactive,
+    ...(interactive ? { terminal: { size: undefined }, detachKey: DETACH_KEY } : {}),
+    signals: 'leave',
+  });
+  if (left) say(`left ${processId} running; \`attach --after ${handle.cursor}\` goes on from here`);
+  return exitCode;
+}

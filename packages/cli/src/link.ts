@@ -1,0 +1,52 @@
+/** Opens the client a command works with, and says on stderr how its connection fares. */
+import { type Client, type ClientState, connect, isClientError } from '@exec-server/client';
+import { CommandError, ExitCode } from './exitCodes.js';
+import { ownServerCommand } from './ownServer.js';
+import { readTokenFile } from './tokenFile.js';
+
+export interface ServerChoice {
+  /** Undefined: a server of our own, for this command alone. */
+  readonly url: string | undefined;
+  readonly tokenFile: string | undefined;
+}
+
+export interface SessionWish {
+  readonly resumeSessionId?: string | undefined;
+  readonly leaseMs?: number | undefined;
+}
+
+export const say = (text: string): void => void process.stderr.write(`exec-server: ${text}\n`);
+
+/** Throws what `connect` throws; `command` names this client in the server's log. */
+export async function openClient(command: string, choice: ServerChoice, wish: SessionWish = {}): Promise<Client> {
+  const { url, tokenFile } = choice;
+  const common = { clientName: `exec-server ${command}`, onState: stateLine(), ...wish };
+  if (url === undefined) {
+    if (tokenFile !== undefined) throw new CommandError('--token-file needs --url', ExitCode.usage);
+    return await connect({ command: ownServerCommand(), ...common });
+  }
+  const token = tokenFile === undefined ? undefined : readTokenFile('--token-file', tokenFile);
+  return await connect({ url, token, ...common });
+}
+
+/** A failure of the client as the one sentence the command ends with; everything else is passed on. */
+export function asCommandError(error: unknown): unknown {
+  if (!isClientError(error)) return error;
+  if (error.data.reason === 'attachedElsewhere') {
+    return new CommandError('another client holds the session; it has to leave or lose its connection first');
+  }
+  return new CommandError(error.message);
+}
+
+function stateLine(): (state: ClientState) => void {
+  let lostAt: number | undefined;
+  return (state) => {
+    if (state === 'recovering' && lostAt === undefined) {
+      lostAt = performance.now();
+      say('the connection was lost; the command goes on, reconnecting');
+    } else if (state === 'ready' && lostAt !== undefined) {
+      say(`reconnected after ${Math.round(performance.now() - lostAt)} ms`);
+      lostAt = undefined;
+    }
+  };
+}

@@ -1,0 +1,57 @@
+/** A file that names a session, so that later commands find it: a secret, since who knows the id controls the session. */
+import { randomUUID } from 'node:crypto';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { parseServerUrl } from './args.js';
+import { CommandError } from './exitCodes.js';
+
+export interface SessionRecord {
+  readonly url: string;
+  readonly sessionId: string;
+  /** How long the session was asked to live while nobody is attached; its successor is asked for the same. */
+  readonly leaseMs?: number | undefined;
+}
+
+/** Undefined when there is no such file. Throws CommandError when it cannot be read or is something else. */
+export function readSessionFile(path: string): SessionRecord | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw new CommandError(`--session-file ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const record = parse(text);
+  if (record === undefined) throw new CommandError(`--session-file ${path}: this is not a session file`);
+  return { ...record, url: parseServerUrl(record.url) };
+}
+
+/** Readable for this user alone, also where a file of other rights was there before. */
+export function writeSessionFile(path: string, record: SessionRecord): void {
+  const temporary = `${path}.${randomUUID()}`;
+  try {
+    writeFileSync(temporary, `${JSON.stringify(record)}\n`, { mode: 0o600, flag: 'wx' });
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw new CommandError(`--session-file ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+export function removeSessionFile(path: string): void {
+  rmSync(path, { force: true });
+}
+
+function parse(text: string): SessionRecord | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The caller says what it is not.
+    return undefined;
+  }
+  if (typeof value !== 'object' || value === null || !('url' in value) || !('sessionId' in value)) return undefined;
+  const { url, sessionId } = value;
+  if (typeof url !== 'string' || typeof sessionId !== 'string') return undefined;
+  const leaseMs = 'leaseMs' in value && typeof value.leaseMs === 'number' ? value.leaseMs : undefined;
+  return { url, sessionId, leaseMs };
+}

@@ -1,0 +1,53 @@
+/** Takes up a session that is there, for the commands that look at it and leave it as it is. */
+import type { Client } from '@exec-server/client';
+import { CommandError, ExitCode } from './exitCodes.js';
+import { asCommandError, openClient, type ServerChoice } from './link.js';
+import { readSessionFile, type SessionRecord } from './sessionFile.js';
+
+export interface SessionChoice extends ServerChoice {
+  readonly sessionFile: string | undefined;
+  /** An id from the command line or the environment. */
+  readonly session: string | undefined;
+}
+
+/** Runs `use` in the session, which is detached from again on every way out. */
+export async function inSession(
+  command: string,
+  choice: SessionChoice,
+  use: (client: Client) => Promise<number>,
+): Promise<number> {
+  const { url, sessionId, leaseMs } = chosen(choice);
+  try {
+    const client = await openClient(
+      command,
+      { url, tokenFile: choice.tokenFile },
+      { resumeSessionId: sessionId, leaseMs },
+    );
+    try {
+      return await use(client);
+    } finally {
+      await client.detach();
+    }
+  } catch (error) {
+    throw asCommandError(error);
+  }
+}
+
+function chosen({ sessionFile, session, url }: SessionChoice): SessionRecord {
+  if (sessionFile !== undefined) {
+    const record = readSessionFile(sessionFile);
+    if (record === undefined) {
+      throw new CommandError(
+        `--session-file ${sessionFile}: no such file; \`exec-server run --session-file\` writes one`,
+      );
+    }
+    return { ...record, url: url ?? record.url };
+  }
+  if (url === undefined || session === undefined) {
+    throw new CommandError(
+      'which session: pass --session-file FILE, or --url URL and the id by EXEC_SERVER_SESSION or --session',
+      ExitCode.usage,
+    );
+  }
+  return { url, sessionId: session };
+}

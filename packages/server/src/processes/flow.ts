@@ -1,0 +1,66 @@
+/** Holds a child back while an attached reader is behind. The only caller of `pause` and `resume` of its streams. */
+import { limits, type Seq } from '@exec-server/protocol';
+import type { OutputSource } from '../host/child.js';
+import type { EventLog } from './eventLog.js';
+
+/** Unsent events at which streams are paused: tiny chunks fill the window by number long before they do by bytes. */
+const PAUSE_EVENTS = limits.RETAINED_CHUNKS_PER_PROCESS / 2;
+const RESUME_EVENTS = limits.RETAINED_CHUNKS_PER_PROCESS / 4;
+
+export class Flow {
+  readonly #log: EventLog;
+  #outputs: readonly OutputSource[] = [];
+  /** Seq through which the attached reader has everything; undefined while nobody is attached. */
+  #deliveredSeq: Seq | undefined;
+  /** Seq through which everything was handed to the attached reader's connection. */
+  #sentSeq: Seq = 0;
+  /** The last known `#deliveredSeq`, kept over a detach. */
+  #lastDeliveredSeq: Seq = 0;
+  #paused = false;
+
+  constructor(log: EventLog) {
+    this.#log = log;
+  }
+
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  /** Seq through which the last attached reader had everything. */
+  get lastDeliveredSeq(): Seq {
+    return this.#lastDeliveredSeq;
+  }
+
+  /** Whether an attached reader has not got everything yet. */
+  get beingRead(): boolean {
+    return this.#deliveredSeq !== undefined && this.#deliveredSeq < this.#log.nextSeq - 1;
+  }
+
+  control(outputs: readonly OutputSource[]): void {
+    this.#outputs = outputs;
+  }
+
+  delivered(seq: Seq | undefined, sentSeq: Seq): void {
+    this.#deliveredSeq = seq;
+    this.#sentSeq = sentSeq;
+    if (seq !== undefined) this.#lastDeliveredSeq = seq;
+    this.adjust();
+  }
+
+  /** To be called after each event. */
+  adjust(): void {
+    const delivered = this.#deliveredSeq;
+    const behind = delivered === undefined ? 0 : this.#log.totalBytes - (this.#log.bytesThrough(delivered) ?? 0);
+    const unsent = delivered === undefined ? 0 : this.#log.nextSeq - 1 - this.#sentSeq;
+    if (!this.#paused && (behind >= limits.PAUSE_PROCESS_BYTES || unsent >= PAUSE_EVENTS)) this.#set(true);
+    else if (this.#paused && behind <= limits.RESUME_PROCESS_BYTES && unsent <= RESUME_EVENTS) this.#set(false);
+  }
+
+  #set(paused: boolean): void {
+    this.#paused = paused;
+    for (const output of this.#outputs) {
+      if (paused) output.pause();
+      else output.resume();
+    }
+  }
+}

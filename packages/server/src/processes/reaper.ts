@@ -1,0 +1,78 @@
+/**
+ * What must not outlive the server: lists the groups of running children with the guard, takes them off when they are
+ * empty, and sweeps up behind sessions that are over.
+ */
+import { type Clock, holding } from '../clock.js';
+import type { Process } from './process.js';
+import { errnoCode } from '../host/startErrors.js';
+import { createGuard, type Guard } from '../host/tree/guard.js';
+import { sweepLife } from '../host/tree/sweep.js';
+
+/** How often a group that outlived its leader is looked at. */
+const LOOK_AGAIN_MS = 5_000;
+
+export interface ReaperOptions {
+  readonly clock: Clock;
+  /** Begins the marks of this server. */
+  readonly life: string;
+  /** False: children outlive a server that is killed. */
+  readonly guard: boolean;
+  readonly onUnguarded: (reason: string) => void;
+}
+
+export class Reaper {
+  readonly #clock: Clock;
+  readonly #guard: Guard | undefined;
+  readonly #sweeps = new Set<Promise<void>>();
+  #closed = false;
+
+  constructor(options: ReaperOptions) {
+    this.#clock = options.clock;
+    if (options.guard) this.#guard = createGuard({ life: options.life, onUnavailable: options.onUnguarded });
+  }
+
+  get guardState(): Guard['state'] {
+    return this.#guard?.state ?? 'unavailable';
+  }
+
+  /** To be called once the child runs. */
+  watch(process: Process): void {
+    const { leader } = process;
+    if (leader === undefined || this.#guard === undefined) return;
+    this.#guard.add(leader.pid, leader.startTime);
+    const stop = process.watch(() => {
+      if (process.log.exited === undefined) return;
+      stop();
+      this.#takeOff(leader.pid);
+    });
+  }
+
+  /** Ends what still carries a mark of this session. */
+  sweep(life: string): void {
+    const sweep = sweepLife(life, holding(this.#clock)).finally(() => this.#sweeps.delete(sweep));
+    this.#sweeps.add(sweep);
+  }
+
+  /** Settles when every sweep is done; the guard is ended and kills nothing. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#sweeps);
+    this.#closed = true;
+    await this.#guard?.close();
+  }
+
+  /** A group lives on while one of its members does; only when it is empty may its number go to strangers. */
+  #takeOff(pid: number): void {
+    if (this.#closed) return;
+    if (isEmpty(pid)) this.#guard?.remove(pid);
+    else this.#clock.after(LOOK_AGAIN_MS, () => this.#takeOff(pid));
+  }
+}
+
+function isEmpty(group: number): boolean {
+  try {
+    process.kill(-group, 0);
+    return false;
+  } catch (error) {
+    return errnoCode(error) === 'ESRCH';
+  }
+}
