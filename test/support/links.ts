@@ -91,3 +91,13 @@ export function isAlive(pid: number): boolean {
     return false;
   }
 }
+
+/** Program and arguments of a process, blank between them; empty when it has ended. */
+export function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').join(' ').trim();
+  } catch {
+    // No such process.
+    return '';
+  }
+}

@@ -70,7 +70,7 @@ describe.each(wires)('thousands of starts over %s', (wire) => {
       if (handle instanceof Error) expect(handle).toMatchObject({ code: 'ABORTED' });
       else await trial.client.call('process/terminate', { processId: (await start).processId });
     });
-    await until(() => trial.relatives().length === 0, 'the abandoned processes to end');
+    await until(() => trial.relatives().length === 0, 'the abandoned processes to end', scaled(10_000, 60_000));
   });
 
   it(`reaps nothing that is not its own: ${scaled(100, 1_000)} children that leave an orphan behind`, async () => {

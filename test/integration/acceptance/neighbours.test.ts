@@ -1,8 +1,7 @@
 /** Two servers on one machine, and a server inside a server. */
-import { readFileSync } from 'node:fs';
 import { type Client, connect } from '@exec-server/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isAlive, serverProgram } from '../../support/links.js';
+import { commandOf, isAlive, serverProgram } from '../../support/links.js';
 import { type Listening, startListening } from '../../support/serverProgram.js';
 import { Tag } from '../../support/tagged.js';
 import { until } from '../../support/until.js';
@@ -152,13 +151,4 @@ describe('a server inside a server', () => {
 /** The naps of a loop come and go by themselves. */
 function isSteady(pid: number): boolean {
   return isAlive(pid) && commandOf(pid) !== 'sleep 0.2';
-}
-
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').join(' ').trim();
-  } catch {
-    // It ended since the look.
-    return '';
-  }
 }

@@ -1,5 +1,6 @@
 /** Clients that vanish, and a server that runs out of descriptors. */
 import { connect } from '@exec-server/client';
+import { startFaultProxy } from '@exec-server/testing';
 import { expect, it } from 'vitest';
 import { serverProgram } from '../../support/links.js';
 import { scaled } from '../../support/scale.js';
@@ -9,24 +10,29 @@ import { until } from '../../support/until.js';
 
 it(`ends ${scaled(50, 500)} starts of clients that vanish in the middle of them`, async () => {
   const trial = await Trial.open('websocket', { server: { sessionLeaseMs: 20 } });
+  const proxy = await startFaultProxy({ target: trial.url ?? '' });
   try {
     const atFirst = trial.allDescriptors();
-    const url = trial.url ?? '';
     const STARTS = 5;
     for (let gone = 0; gone < scaled(50, 500); gone += STARTS) {
-      const client = await connect({ url, leaseMs: 20 });
+      const client = await connect({ url: proxy.url, leaseMs: 20, reconnect: false });
       const starts = Array.from({ length: STARTS }, (_, index) =>
         client.start({ argv: ['sleep', '600'], tty: index === 0 }),
       );
       for (const start of starts) start.catch(() => undefined);
-      for (let turn = 0; turn < (gone / STARTS) % 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-      // Without a word to the session: its lease ends it.
+      for (let turn = 0; turn < 3 * ((gone / STARTS) % 10); turn += 1)
+        await new Promise((resolve) => setImmediate(resolve));
+      // Without a word to the session, in every other round without one to the connection: the lease ends it.
+      if ((gone / STARTS) % 2 === 0) proxy.cut();
       await client.detach();
     }
+    // Its sockets are descriptors of this program, too.
+    await proxy.close();
     await until(() => trial.server?.gauges().sessions === 1, 'the sessions of the vanished to end');
     await trial.expectClean();
     await expectDescriptors(trial, atFirst);
   } finally {
+    await proxy.close();
     await trial.close();
   }
 });

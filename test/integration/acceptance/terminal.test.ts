@@ -1,8 +1,7 @@
 /** Programs on a terminal: sizes, signals from the keyboard, and replay. */
-import { readFileSync } from 'node:fs';
 import { connect } from '@exec-server/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { isAlive } from '../../support/links.js';
+import { commandOf, isAlive } from '../../support/links.js';
 import { Trial, wires } from '../../support/trial.js';
 import { until } from '../../support/until.js';
 import { Watched } from '../../support/watched.js';
@@ -147,14 +146,5 @@ it('goes on for a second client, which resizes it and gets all of it again', asy
 });
 
 function commandsOf(trial: Trial): string[] {
-  return trial.relatives().map((pid) => commandOf(pid));
-}
-
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').join(' ').trim();
-  } catch {
-    // It ended since the listing.
-    return '';
-  }
+  return trial.relatives().map(commandOf);
 }

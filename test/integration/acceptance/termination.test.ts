@@ -1,7 +1,7 @@
 /** Terminate: politely, at once, twice, too late, and in a race with the natural exit. */
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { parentOf } from '../../support/links.js';
+import { commandOf, parentOf } from '../../support/links.js';
 import { scaled } from '../../support/scale.js';
 import { Trial, wires } from '../../support/trial.js';
 import { until } from '../../support/until.js';
@@ -65,6 +65,7 @@ describe.each(wires)('terminate over %s', (wire) => {
   it('wakes a stopped tree so that it can do as it is asked', async () => {
     const stopped = await trial.sh('trap "echo woken; exit 5" TERM; sleep 600 & echo ready; wait');
     await stopped.see('ready');
+    await until(() => trial.relatives().map(commandOf).includes('sleep 600'), 'the sleep to run');
     process.kill(-stopped.pid, 'SIGSTOP');
     await until(() => isStopped(stopped.pid), 'the stop to take effect');
     expect(await terminate(stopped.id, { graceMs: 10_000 })).toMatchObject({

@@ -82,6 +82,8 @@ export class PipePool {
       return;
     }
     this.#free.push(...pipes);
+    // A batch that comes after the idle time was over would stay for good.
+    if (this.#idleTimer === undefined) this.#restartIdleTimer();
     this.#serve();
   }
 

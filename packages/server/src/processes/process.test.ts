@@ -264,6 +264,18 @@ describe('terminate', () => {
     expect(kinds(process)).toEqual(['output', 'exited', 'output', 'closed']);
   });
 
+  it('waits half a second for the count of the holders, and closes without it then', () => {
+    const { process, child, clock, closed } = setup({ lingerMs: 500 });
+    Object.assign(child, { countHolders: () => new Promise<number>(() => undefined) });
+    child.exit();
+    clock.advance(999);
+    expect(process.state).toBe('exited');
+    clock.advance(1);
+    expect(process.log.closed).toMatchObject({ reason: 'heldOpen', holders: undefined });
+    expect(closed).toHaveLength(1);
+    expect(clock.pending).toBe(0);
+  });
+
   it('waits with that close for a slow reader of what the process itself wrote', () => {
     const { process, child, stdout, clock } = setup({ lingerMs: 500 });
     process.delivered(0);

@@ -203,6 +203,14 @@ describe('stdin', () => {
     expect(now(write(queue, 'x', { writeId: '2' }))).toEqual({ status: 'stdinClosed', acceptedOffset: 3 });
   });
 
+  it('does not take the first end of input for a repeated one when the program has closed before', () => {
+    const queue = new StdinQueue(new FakeStdin());
+    write(queue, 'abc', { offset: 0 });
+    queue.closed();
+    expect(now(write(queue, '', { offset: 3, eof: true }))).toEqual({ status: 'stdinClosed', acceptedOffset: 3 });
+    expect(now(write(queue, 'c', { offset: 2, eof: true }))).toEqual({ status: 'stdinClosed', acceptedOffset: 3 });
+  });
+
   it('ends the input behind the bytes of the write that says so, and takes nothing more', () => {
     const sink = new FakeStdin();
     const queue = new StdinQueue(sink);
