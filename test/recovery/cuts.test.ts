@@ -1,5 +1,6 @@
 import { createHash, randomInt } from 'node:crypto';
 import { connect, type ProcessEvent, type ProcessHandle } from '@exec-server/client';
+import { limits } from '@exec-server/protocol';
 import { createExecServer } from '@exec-server/server';
 import { memoryTransportPair } from '@exec-server/protocol';
 import { hasMethod, startFaultProxy } from '@exec-server/testing';
@@ -48,13 +49,38 @@ function seqDigest(lines: number): string {
   return hash.digest('hex');
 }
 
+/** A flood of 16 MB to which the connection is cut after 200,000 bytes, and stays cut until it is over or cannot go on. */
+async function cutOff(detached: 'spool' | 'pause' | 'drop'): Promise<{ taken: Taken; lines: number }> {
+  const lines = 1_000_000;
+  const joined = await joinByProxy();
+  const argv = ['sh', '-c', `read go; seq -f %015.0f 0 ${lines - 1}; echo end >&2`];
+  const handle = await joined.client.start({ argv, stdin: 'pipe', detached });
+  joined.proxy.cutAfterBytes('down', 200_000);
+  const taking = take(handle);
+  const stopRefusing = joined.client.onState((state) => {
+    if (state === 'recovering') joined.proxy.refuse(true);
+  });
+  await handle.write('go\n');
+  const settled = (): boolean => {
+    const { runningProcesses, attachedSessions, retainedBytes } = joined.server.gauges();
+    const held = detached === 'pause' && attachedSessions === 0 && retainedBytes >= limits.PAUSE_PROCESS_BYTES;
+    return runningProcesses === 0 || held;
+  };
+  await until(settled, 'the flood to end, or to be held, while nobody is attached');
+  expect(joined.server.gauges().retainedBytes).toBeLessThanOrEqual(limits.RETAINED_BYTES_PER_PROCESS);
+  stopRefusing();
+  joined.proxy.refuse(false);
+  const taken = await taking;
+  await joined.expectClean();
+  return { taken, lines };
+}
+
 describe('a flood that is cut again and again', () => {
   it(`arrives whole over ${scaled(30, 100)} cuts at random points, some inside a frame`, async () => {
     const seed = randomInt(2 ** 31);
     const cuts = scaled(30, 100);
     const lines = cuts * 65_536;
     const joined = await joinByProxy({
-      server: { retainedBytesPerProcess: lines * 16 },
       proxy: { seed, rules: [{ when: { direction: 'down', aboutEveryBytes: 1_000_000 }, do: 'cut', times: cuts }] },
     });
     const handle = await joined.client.start({ argv: seqArgv(lines) });
@@ -65,25 +91,19 @@ describe('a flood that is cut again and again', () => {
     await joined.expectClean();
   });
 
-  it('says exactly what is gone when a cut lasts longer than the window', async () => {
-    const lines = 1_000_000;
-    const joined = await joinByProxy();
-    const argv = ['sh', '-c', `read go; seq -f %015.0f 0 ${lines - 1}; echo end >&2`];
-    const handle = await joined.client.start({ argv, stdin: 'pipe' });
-    joined.proxy.cutAfterBytes('down', 200_000);
-    const taking = take(handle);
-    const stopRefusing = joined.client.onState((state) => {
-      if (state === 'recovering') joined.proxy.refuse(true);
-    });
-    await handle.write('go\n');
-    await until(() => joined.server.gauges().runningProcesses === 0, 'the flood to end while nobody is attached');
-    stopRefusing();
-    joined.proxy.refuse(false);
-    const taken = await taking;
+  it.each(['spool', 'pause'] as const)(
+    'loses nothing over a cut in which much more is written than memory holds, under %s',
+    async (detached) => {
+      const { taken, lines } = await cutOff(detached);
+      expect(taken).toMatchObject({ bytes: lines * 16 + 4, gaps: [], order: ['exited', 'closed'] });
+    },
+  );
+
+  it('says exactly what is gone when that is dropped', async () => {
+    const { taken, lines } = await cutOff('drop');
     expect(taken.gaps).toHaveLength(1);
     expect(taken.bytes + (taken.gaps[0]?.bytes ?? 0)).toBe(lines * 16 + 4);
     expect(taken.order).toEqual(['gap', 'exited', 'closed']);
-    await joined.expectClean();
   });
 });
 

@@ -5,5 +5,5 @@ import type { ProcessTable } from '../../packages/server/src/processes/processTa
 
 export function reserve(processes: ProcessTable, id: string): Process {
   const start = { argv: ['program'], tty: false, digest: () => 'digest', mark: 'life-1' };
-  return processes.reserve(processId(id), start, undefined);
+  return processes.reserve(processId(id), start, {});
 }

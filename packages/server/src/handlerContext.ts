@@ -9,6 +9,6 @@ export interface HandlerContext {
   readonly server: ServerContext;
   readonly session: Session;
   readonly parking: Parking;
-  /** The caller has read this process through `seq`, in this reply. */
-  readonly readThrough: (process: Process, seq: Seq, reply: object) => void;
+  /** The caller has everything through `afterSeq`, and this reply goes on through `throughSeq`. */
+  readonly readThrough: (process: Process, afterSeq: Seq, throughSeq: Seq, reply: object) => void;
 }

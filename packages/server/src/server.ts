@@ -10,6 +10,7 @@ import type { Platform } from './host/child.js';
 import { Reaper } from './processes/reaper.js';
 import { createHostPlatform } from './host/spawn.js';
 import { MARK_VARIABLE } from './host/tree/mark.js';
+import { type SpoolLimits, SpoolStore } from './processes/spool/spoolStore.js';
 import type { Log, ServerContext } from './serverContext.js';
 import { SessionStore } from './sessions/sessionStore.js';
 
@@ -31,6 +32,10 @@ export interface ExecServerOptions {
   readonly log?: Log | undefined;
   /** The host that starts processes. Default: this one. */
   readonly platform?: Platform | undefined;
+  /** Folder in which undelivered output is spooled once memory is full. Default: the temporary folder of the host. */
+  readonly spoolDir?: string | undefined;
+  /** Most bytes in the spool, per process, per session, and in all. Default 256 MiB, 1 GiB, 4 GiB. */
+  readonly spoolLimits?: SpoolLimits | undefined;
   /** End all children when this program is killed; costs one small process. Default true. */
   readonly guard?: boolean | undefined;
   /** Time source. Default: the clock of this host. */
@@ -47,6 +52,9 @@ export interface Gauges {
   readonly runningProcesses: number;
   /** Output bytes in memory. */
   readonly retainedBytes: number;
+  /** Output bytes in the spool, and those of them that are not on disk yet. */
+  readonly spooledBytes: number;
+  readonly spoolPendingBytes: number;
   /** Bytes accepted for stdin and not taken by the children yet. */
   readonly stdinQueuedBytes: number;
   /** Requests that are not answered yet. */
@@ -84,6 +92,7 @@ export function createExecServer(options: ExecServerOptions = {}): ExecServer {
 
 class Server implements ExecServer {
   readonly #context: ServerContext;
+  readonly #spools: SpoolStore;
   readonly #connections = new Set<Connection>();
   readonly #listeners = new Set<WebSocketListener>();
   #closing: Promise<void> | undefined;
@@ -103,6 +112,11 @@ class Server implements ExecServer {
       guard: options.guard ?? true,
       onUnguarded: (reason) => log('warn', 'children would outlive this server if it were killed', { reason }),
     });
+    this.#spools = new SpoolStore({
+      dir: options.spoolDir,
+      limits: options.spoolLimits,
+      onProblem: (problem) => log('warn', 'the spool of undelivered output has a problem', { ...problem }),
+    });
     this.#context = {
       reaper,
       outerMarks: process.env[MARK_VARIABLE],
@@ -111,6 +125,7 @@ class Server implements ExecServer {
       sessions: new SessionStore({
         clock,
         life,
+        spools: this.#spools,
         sweep: (sessionLife) => reaper.sweep(sessionLife),
         leaseMs: clampTimerMs(options.sessionLeaseMs ?? limits.SESSION_LEASE_MS),
         exitedRetentionMs: clampTimerMs(options.exitedRetentionMs ?? limits.EXITED_RETENTION_MS),
@@ -176,6 +191,8 @@ class Server implements ExecServer {
       processes: processes.length,
       runningProcesses: processes.filter(({ state }) => state === 'running' || state === 'starting').length,
       retainedBytes: sum(processes.map(({ log }) => log.retainedBytes)),
+      spooledBytes: this.#spools.spooledBytes,
+      spoolPendingBytes: this.#spools.pendingBytes,
       stdinQueuedBytes: sum(processes.map(({ stdinQueuedBytes }) => stdinQueuedBytes)),
       pendingRequests: sum([...this.#connections].map(({ pendingRequests }) => pendingRequests)),
     };
@@ -197,6 +214,7 @@ class Server implements ExecServer {
     for (const connection of [...this.#connections]) connection.abort('the server is shutting down');
     await Promise.all(listenersClosed);
     await this.#context.reaper.close();
+    await this.#spools.close();
     await this.#context.platform.close();
   }
 

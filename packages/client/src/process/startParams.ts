@@ -32,6 +32,11 @@ export interface StartOptions {
    * start may be repeated at will. An aborted start is then not terminated. NOT_SUPPORTED on foreign servers.
    */
   readonly ifExists?: 'adopt' | undefined;
+  /**
+   * What happens to its output while no client is attached and the server's memory for it is full: `spool` (the default) keeps
+   * it on disk, `pause` holds the process, `drop` loses the oldest and tells which. Foreign servers drop.
+   */
+  readonly detached?: 'spool' | 'pause' | 'drop' | undefined;
   /** `argv[0]` as the program sees it. */
   readonly arg0?: string | undefined;
   /** Names the process in its session; unique there. Default: random. */
@@ -52,6 +57,7 @@ export function startParams(options: StartOptions, processId: string, defaultCwd
     ...(options.timeoutMs === undefined ? {} : { timeoutMs: Math.ceil(options.timeoutMs) }),
     ...(options.lingerMs === undefined ? {} : { lingerMs: Math.ceil(options.lingerMs) }),
     ...(options.ifExists === undefined ? {} : { ifExists: options.ifExists }),
+    ...(options.detached === undefined ? {} : { detached: options.detached }),
   };
 }
 

@@ -55,6 +55,11 @@ export const StartParams = z.object({
   timeoutMs: u64.nullish(),
   /** How long streams may stay open after the exit, in ms. Default: no limit, as the reference. */
   lingerMs: u64.nullish(),
+  /**
+   * What happens to output while no client is attached and memory is full: it goes to a file (`spool`, the default), the
+   * process is held (`pause`), or the oldest is dropped (`drop`).
+   */
+  detached: z.enum(['spool', 'pause', 'drop']).nullish(),
   /** What to do when the id is taken: `adopt` answers with the process that has it, if it was started by the same params. */
   ifExists: z.enum(['adopt']).nullish(),
 });

@@ -149,7 +149,7 @@ export class Connection implements Attachment {
       server: this.#context,
       session,
       parking: this.#parking,
-      readThrough: (process, seq, reply) => this.#readThrough(process, seq, reply),
+      readThrough: (process, afterSeq, throughSeq, reply) => this.#readThrough(process, afterSeq, throughSeq, reply),
     };
     // `decodeParams` checked the params against the schema of this very method.
     const handler = handlers[method] as (context: HandlerContext, params: unknown) => unknown;
@@ -218,9 +218,9 @@ export class Connection implements Attachment {
   }
 
   /** The client has read this process through `seq`: once the reply has left, held pushes go on behind it. */
-  #readThrough(process: Process, seq: Seq, reply: object): void {
+  #readThrough(process: Process, afterSeq: Seq, throughSeq: Seq, reply: object): void {
     const pump = this.#pumps.get(process);
-    if (pump?.held === true) this.#peer.afterReply(reply, () => pump.goOnFrom(seq));
+    if (pump?.held === true) this.#peer.afterReply(reply, () => pump.goOnFrom(throughSeq, afterSeq));
   }
 
   #drop(pump: Pump): void {

@@ -72,6 +72,7 @@ const REMEMBERED_POSITIONS = 16_384;
 
 export class EventLog {
   readonly #limits: LogLimits;
+  readonly #onEvicted: (event: LogEvent) => void;
   /** Events by seq without holes: `#events[#head]` has seq `#firstSeq`. Below the head nothing is held. */
   #events: (LogEvent | undefined)[] = [];
   #head = 0;
@@ -85,8 +86,10 @@ export class EventLog {
   #positions: number[] = [];
   #positionsFrom: Seq = 1;
 
-  constructor(limits: LogLimits) {
+  /** `evicted` is called with each event that leaves the window, in order. */
+  constructor(limits: LogLimits, evicted: (event: LogEvent) => void = () => {}) {
     this.#limits = limits;
+    this.#onEvicted = evicted;
   }
 
   get nextSeq(): Seq {
@@ -216,5 +219,6 @@ export class EventLog {
       this.#events.splice(0, this.#head);
       this.#head = 0;
     }
+    this.#onEvicted(event);
   }
 }

@@ -1,14 +1,15 @@
 /** Holds a child back while an attached reader is behind. The only caller of `pause` and `resume` of its streams. */
 import { limits, type Seq } from '@exec-server/protocol';
 import type { OutputSource } from '../host/child.js';
-import type { EventLog } from './eventLog.js';
+import { type DetachedPolicy, type History, SPOOL_PENDING_PAUSE_BYTES, SPOOL_PENDING_RESUME_BYTES } from './history.js';
 
 /** Unsent events at which streams are paused: tiny chunks fill the window by number long before they do by bytes. */
 const PAUSE_EVENTS = limits.RETAINED_CHUNKS_PER_PROCESS / 2;
 const RESUME_EVENTS = limits.RETAINED_CHUNKS_PER_PROCESS / 4;
 
 export class Flow {
-  readonly #log: EventLog;
+  readonly #history: History;
+  readonly #detached: DetachedPolicy;
   #outputs: readonly OutputSource[] = [];
   /** Seq through which the attached reader has everything; undefined while nobody is attached. */
   #deliveredSeq: Seq | undefined;
@@ -18,8 +19,9 @@ export class Flow {
   #lastDeliveredSeq: Seq = 0;
   #paused = false;
 
-  constructor(log: EventLog) {
-    this.#log = log;
+  constructor(history: History, detached: DetachedPolicy) {
+    this.#history = history;
+    this.#detached = detached;
   }
 
   get paused(): boolean {
@@ -33,7 +35,7 @@ export class Flow {
 
   /** Whether an attached reader has not got everything yet. */
   get beingRead(): boolean {
-    return this.#deliveredSeq !== undefined && this.#deliveredSeq < this.#log.nextSeq - 1;
+    return this.#deliveredSeq !== undefined && this.#deliveredSeq < this.#history.log.nextSeq - 1;
   }
 
   control(outputs: readonly OutputSource[]): void {
@@ -43,17 +45,25 @@ export class Flow {
   delivered(seq: Seq | undefined, sentSeq: Seq): void {
     this.#deliveredSeq = seq;
     this.#sentSeq = sentSeq;
-    if (seq !== undefined) this.#lastDeliveredSeq = seq;
+    if (seq !== undefined) {
+      this.#lastDeliveredSeq = seq;
+      this.#history.delivered(seq);
+    }
     this.adjust();
   }
 
-  /** To be called after each event. */
+  /** To be called after each event, and when the spool has moved on. */
   adjust(): void {
-    const delivered = this.#deliveredSeq;
-    const behind = delivered === undefined ? 0 : this.#log.totalBytes - (this.#log.bytesThrough(delivered) ?? 0);
-    const unsent = delivered === undefined ? 0 : this.#log.nextSeq - 1 - this.#sentSeq;
-    if (!this.#paused && (behind >= limits.PAUSE_PROCESS_BYTES || unsent >= PAUSE_EVENTS)) this.#set(true);
-    else if (this.#paused && behind <= limits.RESUME_PROCESS_BYTES && unsent <= RESUME_EVENTS) this.#set(false);
+    const { log } = this.#history;
+    const delivered = this.#deliveredSeq ?? (this.#detached === 'pause' ? this.#lastDeliveredSeq : undefined);
+    const behind = delivered === undefined ? 0 : log.totalBytes - (this.#history.bytesThrough(delivered) ?? 0);
+    const unsent = this.#deliveredSeq === undefined ? 0 : log.nextSeq - 1 - this.#sentSeq;
+    const pending = this.#history.pendingBytes;
+    const full = behind >= limits.PAUSE_PROCESS_BYTES || unsent >= PAUSE_EVENTS || pending >= SPOOL_PENDING_PAUSE_BYTES;
+    const free =
+      behind <= limits.RESUME_PROCESS_BYTES && unsent <= RESUME_EVENTS && pending <= SPOOL_PENDING_RESUME_BYTES;
+    if (!this.#paused && full) this.#set(true);
+    else if (this.#paused && free) this.#set(false);
   }
 
   #set(paused: boolean): void {

@@ -5,9 +5,10 @@
 import { type ExitReason, type ProcessId, type Seq, type StreamName, WireError } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
 import type { ChildExit, OutputSource, SpawnedChild, TerminalControl } from '../host/child.js';
-import { type CloseSummary, EventLog, type LogLimits, type ProcessExit } from './eventLog.js';
+import type { CloseSummary, EventLog, LogLimits, ProcessExit } from './eventLog.js';
 import { exitOf } from '../host/exitCodes.js';
 import { Flow } from './flow.js';
+import { type DetachedPolicy, History, type HistoryOptions } from './history.js';
 import { type StdinAnswer, StdinQueue, type StdinWrite, type WaitingWrite } from './stdinQueue.js';
 
 /** How long a terminated process's streams are read on after its exit while a descendant still holds them. */
@@ -34,6 +35,9 @@ export interface ProcessOptions {
   readonly logLimits: LogLimits;
   /** How long streams may stay open after the exit; undefined: as long as somebody holds them. */
   readonly lingerMs?: number | undefined;
+  /** What happens to output while nobody is attached. Default: it goes to the spool once memory is full. */
+  readonly detached?: DetachedPolicy | undefined;
+  readonly openSpool?: HistoryOptions['openSpool'];
   /** Called once, when the process closed. */
   readonly onClosed: (process: Process) => void;
   /** Called once when nobody holds the streams of a closed process any more, if somebody did at its close. */
@@ -42,6 +46,7 @@ export interface ProcessOptions {
 
 export class Process {
   readonly id: ProcessId;
+  readonly history: History;
   readonly log: EventLog;
   readonly #options: ProcessOptions;
   readonly #flow: Flow;
@@ -65,8 +70,16 @@ export class Process {
     this.id = options.id;
     this.#options = options;
     this.#startedAtMs = options.clock.timeOfDay();
-    this.log = new EventLog(options.logLimits);
-    this.#flow = new Flow(this.log);
+    const detached = options.detached ?? 'spool';
+    this.history = new History({
+      logLimits: options.logLimits,
+      detached,
+      openSpool: options.openSpool,
+      deliveredSeq: () => this.#flow.lastDeliveredSeq,
+      changed: () => this.#flow.adjust(),
+    });
+    this.log = this.history.log;
+    this.#flow = new Flow(this.history, detached);
     this.started = new Promise((resolve) => {
       this.#settleStarted = resolve;
     });
@@ -202,10 +215,11 @@ export class Process {
   /** Its output is no longer kept: whoever has nothing left to push of it lets go of it. */
   expire(): void {
     this.#expired = true;
+    void this.history.close();
     this.#tell();
   }
 
-  /** Frees everything of a closed process, or of one whose session ended. */
+  /** Frees the streams of a closed process, and of one whose session ended; its history stays readable until `expire`. */
   dispose(): void {
     this.#cancelLinger?.();
     this.#stdin.closed();

@@ -1,13 +1,17 @@
 /** ProcessId → Process of one session: reserves ids before the fork, keeps ended processes for a while, remembers expired ids. */
 import { type ExitSummary, limits, type ProcessId, WireError } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
+import type { DetachedPolicy } from './history.js';
 import { Process, unknownProcess } from './process.js';
+import type { Spool } from './spool/spool.js';
 import { exitSummary } from './summary.js';
 
 export interface ProcessTableOptions {
   readonly clock: Clock;
   readonly retainedBytesPerProcess: number;
   readonly exitedRetentionMs: number;
+  /** A spool for one process of this session; undefined where there can be none. */
+  readonly openSpool?: ((changed: () => void) => Spool | undefined) | undefined;
 }
 
 /** What a process was started with. */
@@ -18,6 +22,12 @@ export interface StartRecord {
   readonly digest: () => string;
   /** The environment mark of its tree. */
   readonly mark: string;
+}
+
+/** What a start asks for beyond the fork. */
+export interface StartWishes {
+  readonly lingerMs?: number | undefined;
+  readonly detached?: DetachedPolicy | undefined;
 }
 
 /** A process that is no longer kept. */
@@ -51,7 +61,7 @@ export class ProcessTable {
   }
 
   /** Takes the id in this tick. Throws WireError when it is taken. */
-  reserve(id: ProcessId, start: StartRecord, lingerMs: number | undefined): Process {
+  reserve(id: ProcessId, start: StartRecord, wishes: StartWishes): Process {
     if (this.#processes.has(id)) {
       throw new WireError('duplicateProcess', `process ${id} already exists`, { field: 'processId' });
     }
@@ -69,7 +79,9 @@ export class ProcessTable {
       id,
       clock: this.#options.clock,
       logLimits: { bytes: this.#options.retainedBytesPerProcess, chunks: limits.RETAINED_CHUNKS_PER_PROCESS },
-      lingerMs,
+      lingerMs: wishes.lingerMs,
+      detached: wishes.detached,
+      openSpool: this.#options.openSpool,
       onClosed: (closed) => this.#retain(closed),
       onDrained: (drained) => {
         this.#draining.delete(drained);
@@ -130,7 +142,10 @@ export class ProcessTable {
     for (const cancelRetention of this.#closed.values()) cancelRetention();
     this.#closed.clear();
     this.#draining.clear();
-    for (const process of ended) process.kill();
+    for (const process of ended) {
+      process.kill();
+      void process.history.close();
+    }
     this.#processes.clear();
     this.#tombstones.clear();
     return ended;

@@ -5,6 +5,7 @@
 import type { Seq } from '@exec-server/protocol';
 import type { FrameSource } from '../connection/outbox.js';
 import { FrameEncoder } from './frames.js';
+import { Lookahead } from './lookahead.js';
 import type { Process } from './process.js';
 
 export interface PumpOptions {
@@ -22,6 +23,7 @@ export class Pump implements FrameSource {
   readonly process: Process;
   readonly #options: PumpOptions;
   readonly #encoder: FrameEncoder;
+  readonly #lookahead: Lookahead;
   readonly #stopWatching: () => void;
   /** Last seq handed to the outbox. */
   #sentSeq: Seq = 0;
@@ -34,6 +36,7 @@ export class Pump implements FrameSource {
     this.process = process;
     this.#options = options;
     this.#encoder = new FrameEncoder(process.id);
+    this.#lookahead = new Lookahead(process.history, () => options.ready(this));
     this.#stopWatching = process.watch(() => this.#looked());
     this.#held = options.held;
     this.#sentSeq = process.lastDeliveredSeq;
@@ -47,15 +50,17 @@ export class Pump implements FrameSource {
   }
 
   /**
-   * Pushes go on after this seq; the client has everything up to it. Without a seq they go on after what the last reader had.
-   * Does nothing unless held.
+   * Pushes go on after `sentSeq`, which a reply has carried; the client's cursor was `afterSeq`. A client with flow control may
+   * still want what it has not acknowledged, whatever its cursor. Without seqs they go on after what the last reader had. Does
+   * nothing unless held.
    */
-  goOnFrom(seq: Seq = this.process.lastDeliveredSeq): void {
+  goOnFrom(sentSeq: Seq = this.process.lastDeliveredSeq, afterSeq: Seq = sentSeq): void {
     if (!this.#held || this.#ended) return;
     this.#held = false;
-    this.#sentSeq = seq;
-    this.#ackedSeq = seq;
-    this.process.delivered(seq);
+    this.#sentSeq = sentSeq;
+    const ackedSeq = this.#options.creditBytes === undefined ? afterSeq : this.process.lastDeliveredSeq;
+    this.#ackedSeq = Math.min(ackedSeq, sentSeq);
+    this.process.delivered(this.#ackedSeq, sentSeq);
     this.#options.ready(this);
     this.#endIfOver();
   }
@@ -72,12 +77,16 @@ export class Pump implements FrameSource {
 
   next(): string | Uint8Array | undefined {
     if (this.#held || this.#ended) return undefined;
-    const { log } = this.process;
+    const { history } = this.process;
     const credit = this.#options.creditBytes;
     if (credit !== undefined && this.#unackedBytes() >= credit) return undefined;
-    const event = log.at(this.#sentSeq + 1);
+    const event = this.#lookahead.at(this.#sentSeq + 1) ?? history.at(this.#sentSeq + 1);
+    if (event === 'spooled') {
+      this.#lookahead.fetch(this.#sentSeq);
+      return undefined;
+    }
     if (event === undefined) {
-      const gap = log.gapAfter(this.#sentSeq);
+      const gap = history.gapAfter(this.#sentSeq);
       if (gap === undefined) return undefined;
       // Neither what is lost nor what was sent before it can be held for the client any more: no credit waits for it.
       this.#ackedSeq = gap.throughSeq;
@@ -119,7 +128,7 @@ export class Pump implements FrameSource {
   }
 
   #unackedBytes(): number {
-    const { log } = this.process;
-    return (log.bytesThrough(this.#sentSeq) ?? 0) - (log.bytesThrough(this.#ackedSeq) ?? 0);
+    const { history } = this.process;
+    return (history.bytesThrough(this.#sentSeq) ?? 0) - (history.bytesThrough(this.#ackedSeq) ?? 0);
   }
 }

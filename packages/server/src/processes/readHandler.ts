@@ -3,7 +3,7 @@ import { clampTimerMs, type ReadParams, type ReadResult } from '@exec-server/pro
 import { Parked } from '../connection/parking.js';
 import type { HandlerContext } from '../handlerContext.js';
 import type { Process } from './process.js';
-import { hasNews, readReply } from './readReply.js';
+import { hasNews, type ReadReply, readReply } from './readReply.js';
 
 export function readProcess(context: HandlerContext, params: ReadParams): ReadResult | Parked<ReadResult> {
   const { processes } = context.session;
@@ -19,14 +19,20 @@ export function readProcess(context: HandlerContext, params: ReadParams): ReadRe
 
 function readOrWait(process: Process, context: HandlerContext, params: ReadParams): ReadResult | Parked<ReadResult> {
   const { log } = process;
-  const answer = (): ReadResult => {
-    const reply = readReply(log, params, context.server.epoch);
-    context.readThrough(process, reply.throughSeq, reply.result);
+  const tell = (reply: ReadReply): ReadResult => {
+    context.readThrough(process, params.afterSeq ?? 0, reply.throughSeq, reply.result);
     return reply.result;
+  };
+  const answer = (): ReadResult | Promise<ReadResult> => {
+    const reply = readReply(process.history, params, context.server.epoch);
+    return reply instanceof Promise ? reply.then(tell) : tell(reply);
   };
   const afterSeq = params.afterSeq ?? 0;
   const waitMs = clampTimerMs(params.waitMs ?? 0);
-  if (waitMs === 0 || hasNews(log, afterSeq)) return answer();
+  if (waitMs === 0 || hasNews(log, afterSeq)) {
+    const now = answer();
+    return now instanceof Promise ? new Parked(now) : now;
+  }
   let release: () => void = () => {};
   const news = new Promise<ReadResult>((resolve) => {
     let settled = false;

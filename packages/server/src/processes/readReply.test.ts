@@ -1,15 +1,38 @@
 import { Buffer } from 'node:buffer';
 import { limits } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
-import { EventLog } from './eventLog.js';
-import { hasNews, readReply } from './readReply.js';
+import type { EventLog, LogLimits } from './eventLog.js';
+import { History } from './history.js';
+import { hasNews, type ReadReply, readReply } from './readReply.js';
 
 const text = (value: string): Uint8Array => Buffer.from(value);
 const big = { bytes: 64 * 1024 * 1024, chunks: 200_000 };
 
+/** The histories of the logs that `logOf` made: nothing of them is ever in a spool. */
+const histories = new WeakMap<EventLog, History>();
+
+function logOf(logLimits: LogLimits): EventLog {
+  const history = new History({
+    logLimits,
+    detached: 'drop',
+    openSpool: undefined,
+    deliveredSeq: () => 0,
+    changed: () => {},
+  });
+  histories.set(history.log, history);
+  return history.log;
+}
+
+function replyOf(log: EventLog, params: Parameters<typeof readReply>[1], epoch: string): ReadReply {
+  const history = histories.get(log);
+  const reply = history === undefined ? undefined : readReply(history, params, epoch);
+  if (reply === undefined || reply instanceof Promise) throw new Error('what is in memory is read at once');
+  return reply;
+}
+
 /** `aa`, `bb`, `cc`, exit 0, close: seqs 1 to 5. */
 function finished(): EventLog {
-  const log = new EventLog(big);
+  const log = logOf(big);
   for (const line of ['aa\n', 'bb\n', 'cc\n']) log.appendOutput('stdout', text(line));
   log.appendExited({ exitCode: 0, signal: undefined, reason: 'exited' });
   log.appendClosed({ reason: 'ended', holders: undefined });
@@ -25,7 +48,7 @@ interface Summary {
 }
 
 function read(log: EventLog, params: { afterSeq?: number | null; maxBytes?: number | null }): Summary {
-  const { chunks, nextSeq, exited, exitCode, closed } = readReply(log, { processId: 'p', ...params }, 'e').result;
+  const { chunks, nextSeq, exited, exitCode, closed } = replyOf(log, { processId: 'p', ...params }, 'e').result;
   return { seqs: chunks.map(({ seq }) => seq), nextSeq, exited, exitCode, closed };
 }
 
@@ -55,10 +78,10 @@ describe('a read of a finished process', () => {
 
 describe('a read', () => {
   it('has the members of the base protocol and those of ours', () => {
-    const log = new EventLog(big);
+    const log = logOf(big);
     log.appendOutput('stderr', text('x'));
     log.appendExited({ exitCode: 137, signal: 'SIGKILL', reason: 'exited' });
-    expect(readReply(log, { processId: 'p' }, 'epoch-1').result).toEqual({
+    expect(replyOf(log, { processId: 'p' }, 'epoch-1').result).toEqual({
       chunks: [{ seq: 1, stream: 'stderr', chunk: 'eA==' }],
       nextSeq: 3,
       exited: true,
@@ -75,7 +98,7 @@ describe('a read', () => {
   });
 
   it('tells the exit at a cursor behind it while the streams are still open', () => {
-    const log = new EventLog(big);
+    const log = logOf(big);
     log.appendOutput('stdout', text('early\n'));
     log.appendExited({ exitCode: 4, signal: undefined, reason: 'exited' });
     expect(read(log, { afterSeq: 1 })).toEqual({ seqs: [], nextSeq: 3, exited: true, exitCode: 4, closed: false });
@@ -84,18 +107,18 @@ describe('a read', () => {
   });
 
   it('says what left the window', () => {
-    const log = new EventLog({ bytes: 6, chunks: 100 });
+    const log = logOf({ bytes: 6, chunks: 100 });
     for (const line of ['aa\n', 'bb\n', 'cc\n', 'dd\n']) log.appendOutput('stdout', text(line));
-    const { result } = readReply(log, { processId: 'p', maxBytes: 1 }, 'e');
+    const { result } = replyOf(log, { processId: 'p', maxBytes: 1 }, 'e');
     expect(result.gap).toEqual({ fromSeq: 1, throughSeq: 2, bytes: 6 });
     expect(result.firstRetainedSeq).toBe(3);
     expect(result.chunks.map(({ seq }) => seq)).toEqual([3]);
-    expect(readReply(log, { processId: 'p', afterSeq: 2 }, 'e').result).not.toHaveProperty('gap');
+    expect(replyOf(log, { processId: 'p', afterSeq: 2 }, 'e').result).not.toHaveProperty('gap');
   });
 
   const mib = new Uint8Array(1024 * 1024);
   function large(): EventLog {
-    const log = new EventLog(big);
+    const log = logOf(big);
     for (let index = 0; index < 7; index += 1) log.appendOutput('stdout', mib);
     log.appendExited({ exitCode: 0, signal: undefined, reason: 'exited' });
     for (let index = 0; index < 2; index += 1) log.appendOutput('stdout', mib);
@@ -109,11 +132,11 @@ describe('a read', () => {
   });
 
   it('that the server cuts says nothing of an exit behind the cut', () => {
-    const log = new EventLog(big);
+    const log = logOf(big);
     for (let index = 0; index < 9; index += 1) log.appendOutput('stdout', mib);
     log.appendExited({ exitCode: 0, signal: undefined, reason: 'exited' });
     log.appendClosed({ reason: 'ended', holders: undefined });
-    const first = readReply(log, { processId: 'p' }, 'e');
+    const first = replyOf(log, { processId: 'p' }, 'e');
     expect(first.result).toMatchObject({ nextSeq: 9, exited: false, exitCode: null, closed: false });
     expect(first.result).not.toHaveProperty('exitedSeq');
     expect(first.throughSeq).toBe(8);
@@ -121,10 +144,10 @@ describe('a read', () => {
   });
 
   it('is cut by the number of chunks', () => {
-    const log = new EventLog(big);
+    const log = logOf(big);
     for (let index = 0; index <= limits.MAX_READ_CHUNKS; index += 1) log.appendOutput('stdout', text('x'));
     log.appendExited({ exitCode: 0, signal: undefined, reason: 'exited' });
-    const { result } = readReply(log, { processId: 'p' }, 'e');
+    const { result } = replyOf(log, { processId: 'p' }, 'e');
     expect(result.chunks.length).toBe(limits.MAX_READ_CHUNKS);
     expect(result).toMatchObject({ nextSeq: limits.MAX_READ_CHUNKS + 1, exited: false });
   });
@@ -132,11 +155,11 @@ describe('a read', () => {
   it.each([1, 7, 100, 168, 300, 8192])(
     'never makes a reply that is too large to be sent, with chunks of %i bytes',
     (size) => {
-      const log = new EventLog(big);
+      const log = logOf(big);
       const chunk = new Uint8Array(size);
       const count = Math.min(60_000, Math.ceil((10 * 1024 * 1024) / size));
       for (let index = 0; index < count; index += 1) log.appendOutput('stderr', chunk);
-      const { result } = readReply(log, { processId: 'p' }, 'e');
+      const { result } = replyOf(log, { processId: 'p' }, 'e');
       expect(JSON.stringify(result).length).toBeLessThanOrEqual(limits.MAX_REPLY_BYTES);
       expect(result.chunks.length).toBeGreaterThan(Math.min(count, 25_000) * 0.5);
     },
@@ -145,7 +168,7 @@ describe('a read', () => {
 
 describe('news', () => {
   it('is a chunk or an exit behind the cursor', () => {
-    const log = new EventLog(big);
+    const log = logOf(big);
     expect(hasNews(log, 0)).toBe(false);
     log.appendOutput('stdout', text('x'));
     expect(hasNews(log, 0)).toBe(true);

@@ -1,7 +1,8 @@
 /** What `process/read` answers for a cursor. Pure but for the base64 of the host. */
 import { limits, type ReadParams, type ReadResult } from '@exec-server/protocol';
-import type { EventLog } from './eventLog.js';
+import type { EventLog, LogRead } from './eventLog.js';
 import { base64Of } from './frames.js';
+import type { History } from './history.js';
 
 /** Whether a read at this cursor has something to say without waiting. */
 export function hasNews(log: EventLog, afterSeq: number): boolean {
@@ -23,14 +24,20 @@ export interface ReadReply {
  * with `maxBytes` is told of exit and close in any case, as the base protocol does; `nextSeq` then is one past the last
  * chunk.
  */
-export function readReply(log: EventLog, params: ReadParams, epoch: string): ReadReply {
-  const afterSeq = params.afterSeq ?? 0;
-  const wished = params.maxBytes ?? undefined;
-  const read = log.read(afterSeq, {
-    maxBytes: Math.min(wished ?? limits.MAX_READ_BYTES, limits.MAX_READ_BYTES),
+export function readReply(history: History, params: ReadParams, epoch: string): ReadReply | Promise<ReadReply> {
+  const read = history.read(params.afterSeq ?? 0, {
+    maxBytes: Math.min(params.maxBytes ?? limits.MAX_READ_BYTES, limits.MAX_READ_BYTES),
     maxChunks: limits.MAX_READ_CHUNKS,
     maxWeight: MAX_REPLY_WEIGHT,
   });
+  return read instanceof Promise
+    ? read.then((events) => replyOf(history, events, params, epoch))
+    : replyOf(history, read, params, epoch);
+}
+
+function replyOf(history: History, read: LogRead, params: ReadParams, epoch: string): ReadReply {
+  const { log } = history;
+  const wished = params.maxBytes ?? undefined;
   const last = read.chunks.at(-1);
   const throughSeq = wished !== undefined && last !== undefined ? last.seq : Math.min(read.throughSeq, log.nextSeq - 1);
   const tells = (seq: number | undefined): boolean => seq !== undefined && (wished !== undefined || seq <= throughSeq);
@@ -47,7 +54,7 @@ export function readReply(log: EventLog, params: ReadParams, epoch: string): Rea
       failure: null,
       sandboxDenied: false,
       epoch,
-      firstRetainedSeq: log.firstRetainedSeq,
+      firstRetainedSeq: history.firstHeldSeq,
       ...(read.gap === undefined
         ? {}
         : {

@@ -41,7 +41,8 @@ export function startProcess(context: HandlerContext, params: StartParams): Star
   };
   const start: StartRecord = { argv: params.argv, tty: params.tty, digest, mark };
   const lingerMs = (params.lingerMs ?? undefined) === undefined ? undefined : clampTimerMs(params.lingerMs ?? 0);
-  const process = session.processes.reserve(processId(params.processId), start, lingerMs);
+  const detached = params.detached ?? undefined;
+  const process = session.processes.reserve(processId(params.processId), start, { lingerMs, detached });
   return new Parked(forkInto(process, request, params.timeoutMs ?? undefined, context));
 }
 

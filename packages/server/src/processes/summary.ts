@@ -23,7 +23,7 @@ export function summaryOf(process: Process, start: StartRecord, leftovers: Lefto
     startedAtMs,
     outputBytes: log.totalBytes,
     retainedBytes: log.retainedBytes,
-    firstRetainedSeq: log.firstRetainedSeq,
+    firstRetainedSeq: process.history.firstHeldSeq,
     nextSeq: log.nextSeq,
     stdinBytes: process.stdinAcceptedBytes,
     ...(pid === undefined ? {} : { pid }),

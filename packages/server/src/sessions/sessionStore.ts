@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { limits, sessionId, type SessionId, WireError } from '@exec-server/protocol';
 import type { Process } from '../processes/process.js';
 import type { ProcessTableOptions } from '../processes/processTable.js';
+import type { SpoolStore } from '../processes/spool/spoolStore.js';
 import { type Attachment, Session } from './session.js';
 
 export interface SessionStoreOptions extends ProcessTableOptions {
@@ -10,6 +11,8 @@ export interface SessionStoreOptions extends ProcessTableOptions {
   readonly life: string;
   /** Ends what still carries a mark of a session that is over. */
   readonly sweep: (sessionLife: string) => void;
+  /** Undefined: no spool; what does not fit memory is lost, and told. */
+  readonly spools?: SpoolStore | undefined;
   /** Lease of a session whose client asks for none. */
   readonly leaseMs: number;
 }
@@ -44,8 +47,11 @@ export class SessionStore {
         limit: limits.MAX_SESSIONS,
       });
     }
+    const { spools } = this.#options;
+    const budget = spools?.sessionBudget();
     const session = new Session({
       ...this.#options,
+      openSpool: spools === undefined || budget === undefined ? undefined : (changed) => spools.open(budget, changed),
       id: newSessionId(),
       life: `${this.#options.life}-${(this.#created += 1)}`,
       leaseMs: Math.min(wishedLeaseMs ?? this.#options.leaseMs, limits.MAX_SESSION_LEASE_MS),

@@ -1,0 +1,176 @@
+/** The spools of one server: owns their private folder, their budgets and their number. */
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { errnoCode } from '../../host/startErrors.js';
+import { hostSegmentFs, openUnlinked, type SegmentFs } from './segmentFs.js';
+import { type SegmentEvents, Segments } from './segments.js';
+import { Spool } from './spool.js';
+import { SpoolBudget } from './spoolBudget.js';
+
+const MIB = 1024 * 1024;
+const GIB = 1024 * MIB;
+
+/** Budgets count what is held; a file may take up to one segment more until its last event is dropped. */
+export const SPOOL_BYTES_PER_PROCESS = 256 * MIB;
+export const SPOOL_BYTES_PER_SESSION = 1 * GIB;
+export const SPOOL_BYTES_PER_SERVER = 4 * GIB;
+
+const FOLDER_PREFIX = 'exec-server-spool-';
+
+export interface SpoolLimits {
+  readonly processBytes: number;
+  readonly sessionBytes: number;
+  readonly serverBytes: number;
+}
+
+export const defaultSpoolLimits: SpoolLimits = {
+  processBytes: SPOOL_BYTES_PER_PROCESS,
+  sessionBytes: SPOOL_BYTES_PER_SESSION,
+  serverBytes: SPOOL_BYTES_PER_SERVER,
+};
+
+export interface SpoolProblem {
+  /** `unavailable`: no folder can be made; `full`: a file cannot be written; `left`: the folder could not be removed. */
+  readonly kind: 'unavailable' | 'full' | 'left';
+  /** The spool folder as configured for `unavailable`, else the private one. */
+  readonly path: string;
+  readonly errno: string;
+}
+
+export interface SpoolStoreOptions {
+  /** The private folder is made in it. Default: the host's temporary folder. */
+  readonly dir?: string | undefined;
+  readonly limits?: SpoolLimits | undefined;
+  /** Called for the first of several problems of a kind, and again when there was none in between. */
+  readonly onProblem: (problem: SpoolProblem) => void;
+  readonly fs?: SegmentFs;
+  /** Default SEGMENT_BYTES. */
+  readonly segmentBytes?: number;
+}
+
+export class SpoolStore {
+  readonly #options: SpoolStoreOptions;
+  readonly #fs: SegmentFs;
+  readonly #dir: string;
+  readonly #limits: SpoolLimits;
+  readonly #budget: SpoolBudget;
+  readonly #spools = new Set<Spool>();
+  #folder: string | undefined;
+  #files = 0;
+  #unavailable = false;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: SpoolStoreOptions) {
+    this.#options = options;
+    this.#fs = options.fs ?? hostSegmentFs;
+    this.#dir = options.dir ?? tmpdir();
+    this.#limits = options.limits ?? defaultSpoolLimits;
+    this.#budget = new SpoolBudget(this.#limits.serverBytes);
+  }
+
+  /** Output bytes held, over all spools. */
+  get spooledBytes(): number {
+    return sum(this.#spools, (spool) => spool.bytes);
+  }
+  /** Those of them that are in memory. */
+  get pendingBytes(): number {
+    return sum(this.#spools, (spool) => spool.pendingBytes);
+  }
+  get spools(): number {
+    return this.#spools.size;
+  }
+
+  /** What the processes of one session may take together; for `open`. */
+  sessionBudget(): SpoolBudget {
+    return new SpoolBudget(this.#limits.sessionBytes, this.#budget);
+  }
+
+  /** A spool for one process; its caller closes it. Undefined where there can be none: the process does without. */
+  open(session: SpoolBudget, changed: () => void): Spool | undefined {
+    if (this.#closing !== undefined || !this.#available()) return undefined;
+    const spool: Spool = new Spool({
+      openSegments: (events) => this.#openSegments(events, () => spool),
+      budget: new SpoolBudget(this.#limits.processBytes, session),
+      changed,
+      closed: () => this.#spools.delete(spool),
+    });
+    this.#spools.add(spool);
+    return spool;
+  }
+
+  /** Closes every spool and removes the folder; never rejects. */
+  close(): Promise<void> {
+    this.#closing ??= this.#closeAll();
+    return this.#closing;
+  }
+
+  #openSegments({ written, failed }: SegmentEvents, own: () => Spool): Segments {
+    return new Segments({
+      fs: this.#fs,
+      openFile: () => this.#openFile(),
+      written,
+      failed: (error) => {
+        const others = [...this.#spools].filter((spool) => spool !== own());
+        const known = others.some((spool) => spool.errno !== undefined);
+        if (!known) this.#problem('full', this.#folder ?? this.#dir, error);
+        failed(error);
+      },
+      ...(this.#options.segmentBytes === undefined ? {} : { segmentBytes: this.#options.segmentBytes }),
+    });
+  }
+
+  async #openFile(): Promise<number> {
+    const folder = this.#makeFolder();
+    try {
+      return await this.#openNext(folder);
+    } catch (error) {
+      // The folder looks empty and old, and hosts clean up their temporary folder: it is made once more.
+      if (errnoCode(error) !== 'ENOENT' || this.#closing !== undefined) throw error;
+      if (this.#folder === folder) this.#folder = undefined;
+      return await this.#openNext(this.#makeFolder());
+    }
+  }
+
+  #openNext(folder: string): Promise<number> {
+    this.#files += 1;
+    return openUnlinked(this.#fs, join(folder, `segment-${this.#files}`));
+  }
+
+  /** Throws where it cannot be made. */
+  #makeFolder(): string {
+    this.#folder ??= this.#fs.makeFolder(join(this.#dir, FOLDER_PREFIX));
+    return this.#folder;
+  }
+
+  #available(): boolean {
+    try {
+      this.#makeFolder();
+      this.#unavailable = false;
+    } catch (error) {
+      // Each process tries again, as the reason may pass; only the first failure is told.
+      if (!this.#unavailable) this.#problem('unavailable', this.#dir, error);
+      this.#unavailable = true;
+    }
+    return !this.#unavailable;
+  }
+
+  async #closeAll(): Promise<void> {
+    await Promise.all([...this.#spools].map((spool) => spool.close()));
+    if (this.#folder === undefined) return;
+    try {
+      await this.#fs.removeFolder(this.#folder);
+    } catch (error) {
+      this.#problem('left', this.#folder, error);
+    }
+  }
+
+  #problem(kind: SpoolProblem['kind'], path: string, error: unknown): void {
+    this.#options.onProblem({ kind, path, errno: errnoCode(error) ?? 'EIO' });
+  }
+}
+
+function sum(spools: Iterable<Spool>, bytes: (spool: Spool) => number): number {
+  let total = 0;
+  for (const spool of spools) total += bytes(spool);
+  return total;
+}
