@@ -441,3 +441,14 @@ describe('exec-server demo', () => {
     expect(result.stdout).toMatch(/cuts: 3/);
   });
 });
+
+describe('exec-server as process 1', () => {
+  it('says in one sentence why it will not serve, and what to do', async () => {
+    const inNamespace = ['-pf', '--mount-proc', process.execPath, serverProgram, '--listen', 'stdio'];
+    const { exitCode, stderr } = await execa('unshare', inNamespace, { reject: false, input: '' });
+    // A host where namespaces cannot be made says so, and has nothing to test here.
+    if (/unshare/.test(stderr)) return;
+    expect(exitCode).toBe(2);
+    expect(stderr).toMatch(/^exec-server: refusing to serve as process 1: .*--allow-pid-1$/);
+  });
+});

@@ -27,6 +27,10 @@ function build(finish: (code: number) => void): Command {
     )
     .option('--session-ttl-ms <ms>', 'how long a session lives without its client (default: 80000)')
     .option(
+      '--spool-dir <directory>',
+      'where output that nobody has taken yet goes once memory is full (default: the temporary folder)',
+    )
+    .option(
       '--concurrent-requests <n>',
       'requests of one connection that run at a time; 1 is strictly one after the other',
     )
@@ -70,6 +74,7 @@ function build(finish: (code: number) => void): Command {
         await serve({
           listen: parseListen(text('listen') ?? ''),
           sessionTtlMs: whole('--session-ttl-ms', 'sessionTtlMs', 0),
+          spoolDir: text('spoolDir'),
           concurrentRequests: whole('--concurrent-requests', 'concurrentRequests', 1),
           wsAuth: text('wsAuth') === 'capability-token' ? 'capability-token' : undefined,
           wsTokenFile: text('wsTokenFile'),

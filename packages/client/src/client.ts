@@ -137,7 +137,8 @@ export class Client implements AsyncDisposable {
 
   /**
    * Any method of the protocol, for what has no method here. Results are passed on as the server gave them; foreign servers
-   * lack members of ours. A process started this way has no handle until `attach`.
+   * lack members of ours. A process started this way has no handle until
+   * `attach`, and is held back when 2 MiB of its output wait for one.
    */
   call<M extends CallableMethod>(method: M, params: ParamsOf<M>, options?: CallOptions): Promise<ResultOf<M>> {
     // The method table says what the server answers; what the client itself computes with has guards.

@@ -8,6 +8,7 @@ import { readTokenFile } from '../tokenFile.js';
 export interface ServeOptions {
   readonly listen: ListenTarget;
   readonly sessionTtlMs: number | undefined;
+  readonly spoolDir: string | undefined;
   readonly concurrentRequests: number | undefined;
   readonly wsAuth: 'capability-token' | undefined;
   readonly wsTokenFile: string | undefined;
@@ -24,6 +25,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const log = stderrLog(options.logLevel);
   const server = createExecServer({
     sessionLeaseMs: options.sessionTtlMs,
+    spoolDir: options.spoolDir,
     concurrentRequests: options.concurrentRequests,
     log,
   });

@@ -6,6 +6,9 @@ import { Process, unknownProcess } from './process.js';
 import type { Spool } from './spool/spool.js';
 import { exitSummary } from './summary.js';
 
+/** How soon a process whose reader was behind is looked at again, at the earliest. */
+const LOOK_AGAIN_MS = 1_000;
+
 export interface ProcessTableOptions {
   readonly clock: Clock;
   readonly retainedBytesPerProcess: number;
@@ -174,8 +177,11 @@ export class ProcessTable {
 
   /** The clock of a process whose reader is still behind starts anew; the bounds by number and bytes hold all the same. */
   #keep(process: Process): void {
-    const over = (): void => (process.beingRead ? this.#keep(process) : this.#expire(process, false));
-    this.#closed.set(process, this.#options.clock.after(this.#options.exitedRetentionMs, over));
+    const look = (ms: number): void => {
+      const over = (): void => (process.beingRead ? look(Math.max(ms, LOOK_AGAIN_MS)) : this.#expire(process, false));
+      this.#closed.set(process, this.#options.clock.after(ms, over));
+    };
+    look(this.#options.exitedRetentionMs);
   }
 
   #expire(process: Process, released: boolean): void {

@@ -1,7 +1,7 @@
 /** `process/terminate`: plain, it is one KILL to the group; else it waits, escalates, and says what is left. */
 import { clampTimerMs, type TerminateParams, type TerminateResult } from '@exec-server/protocol';
 import { holding } from '../clock.js';
-import { Parked } from '../connection/parking.js';
+import type { Parked } from '../connection/parking.js';
 import type { HandlerContext } from '../handlerContext.js';
 import type { Process } from './process.js';
 import { terminateTree } from './terminate.js';
