@@ -39,6 +39,11 @@ function build(finish: (code: number) => void): Command {
     .option('--allow-host <name>', 'a host name clients may use for this server, repeatable', collect, [])
     .option('--allow-origin <origin>', 'a web origin that may connect, repeatable', collect, [])
     .option(
+      '--allow-pid-1',
+      'serve as process 1 of a container: what its commands leave behind then stays as zombies',
+      false,
+    )
+    .option(
       '--allow-unauthenticated',
       'listen beyond loopback without a token: whoever reaches the port can run commands',
       false,
@@ -81,6 +86,7 @@ function build(finish: (code: number) => void): Command {
           allowHosts: listOf(options['allowHost']),
           allowOrigins: listOf(options['allowOrigin']),
           allowUnauthenticated: options['allowUnauthenticated'] === true,
+          allowPid1: options['allowPid1'] === true,
           logLevel: text('logLevel') ?? 'warn',
         }),
       );

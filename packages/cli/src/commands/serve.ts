@@ -15,12 +15,14 @@ export interface ServeOptions {
   readonly allowHosts: readonly string[];
   readonly allowOrigins: readonly string[];
   readonly allowUnauthenticated: boolean;
+  readonly allowPid1: boolean;
   readonly logLevel: string;
 }
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 export async function serve(options: ServeOptions): Promise<number> {
+  refuseProcessOne(process.pid, options.allowPid1);
   const authenticate = authentication(options);
   const log = stderrLog(options.logLevel);
   const server = createExecServer({
@@ -45,6 +47,16 @@ export async function serve(options: ServeOptions): Promise<number> {
     await server.close();
   }
   return ExitCode.ok;
+}
+
+/** Orphans of a container become children of its process 1, and Node can reap none that it did not start. */
+export function refuseProcessOne(pid: number, allowed: boolean): void {
+  if (pid !== 1 || allowed) return;
+  throw new CommandError(
+    'refusing to serve as process 1: what commands leave behind would stay as zombies; ' +
+      'start it under an init (docker run --init, or tini), or pass --allow-pid-1',
+    ExitCode.usage,
+  );
 }
 
 async function bind(
