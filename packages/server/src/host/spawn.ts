@@ -50,7 +50,7 @@ export function createHostPlatform(options: HostPlatformOptions = {}): HostPlatf
     signals: process.platform === 'win32' ? [] : Object.keys(osConstants.signals),
     async spawn(request, cancelled) {
       if (request.terminal !== undefined) return spawnPty(request, cancelled);
-      const program = await checkStart(request);
+      const program = checkStart(request);
       const pipes = await pool?.take(request.stdin === 'pipe' ? 3 : 2);
       if (cancelled?.() === true) {
         if (pipes !== undefined) pool?.putBack(pipes);

@@ -50,7 +50,7 @@ export async function spawnPty(
   checkSize(size);
   const native = await loadPty(importer);
   const env = terminalEnvironment(request.env);
-  const program = await checkStart({ ...request, env });
+  const program = checkStart({ ...request, env });
   const { file, args } = terminalCommand({ ...request, env }, program);
   if (cancelled?.() === true) throw new WireError('startCancelled', 'the start was cancelled');
   if (!descriptorsLeft(TERMINAL_DESCRIPTORS)) throw startError('EMFILE');
