@@ -1,9 +1,8 @@
 import { createHash, randomInt } from 'node:crypto';
 import { connect, type ProcessEvent, type ProcessHandle } from '@exec-server/client';
-import { limits } from '@exec-server/protocol';
+import { limits, memoryTransportPair, type Transport } from '@exec-server/protocol';
 import { createExecServer } from '@exec-server/server';
-import { memoryTransportPair } from '@exec-server/protocol';
-import { hasMethod, startFaultProxy } from '@exec-server/testing';
+import { type FaultyTransport, faultTransport, hasMethod, startFaultProxy } from '@exec-server/testing';
 import { describe, expect, it } from 'vitest';
 import { joinByProxy } from '../support/proxied.js';
 import { scaled } from '../support/scale.js';
@@ -205,6 +204,32 @@ describe('a process whose connection is cut', () => {
     expect(output.split(' ')[0], `seed ${seed}`).toBe(createHash('sha256').update(input).digest('hex'));
     expect(joined.proxy.counters.cuts, `seed ${seed}`).toBeGreaterThan(3);
     await joined.expectClean();
+  });
+});
+
+describe('a connection whose end only the client has noticed', () => {
+  it('is replaced by the first dial that follows', async () => {
+    const server = createExecServer();
+    const dialed: { readonly serverEnd: FaultyTransport; readonly clientEnd: Transport }[] = [];
+    const transport = (): Transport => {
+      const [inner, clientEnd] = memoryTransportPair();
+      const serverEnd = faultTransport(inner, { end: 'server' });
+      dialed.push({ serverEnd, clientEnd });
+      void server.accept(serverEnd);
+      return clientEnd;
+    };
+    const client = await connect({ transport });
+    const handle = await client.start({ argv: ['cat'], stdin: 'pipe' });
+    // The server hears nothing more of it, its end included.
+    dialed[0]?.serverEnd.silence();
+    dialed[0]?.clientEnd.abort({ kind: 'cut', detail: 'cut by the test' });
+    await handle.end('after the cut');
+    let output = '';
+    for await (const piece of handle.text()) output += piece;
+    expect(output).toBe('after the cut');
+    expect(dialed).toHaveLength(2);
+    await client.close();
+    await server.close();
   });
 });
 

@@ -16,6 +16,8 @@ export interface InitializeOptions {
   readonly clientName: string;
   readonly leaseMs?: number;
   readonly resumeSessionId?: string;
+  /** Names the client object, so that it can replace its own dead predecessor. */
+  readonly attachId: string;
 }
 
 /** Requests a foreign server is given at a time; it stops answering when too many are pipelined. */
@@ -93,6 +95,7 @@ export class Connection {
       clientVersion: PACKAGE_VERSION,
       protocolVersion: PROTOCOL_VERSION,
       extensions: { flowControl: true },
+      attachId: options.attachId,
       ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     };
     const reply = initializeReply(await this.#peer.request('initialize', params));

@@ -33,6 +33,7 @@ export class Session {
   readonly #driver: RecoveryDriver<Connection>;
   readonly #listeners = new Set<StateListener>();
   /** First answer to `initialize`; every later one must name the same session and the same life of the server. */
+  readonly #attachId = crypto.getRandomValues(new Uint32Array(4)).join('-');
   #server: InitializeReply | undefined;
   #lastCarrier: Carrier | undefined;
   #shownState: ClientState = 'connecting';
@@ -156,6 +157,7 @@ export class Session {
     const { label } = this.dialer;
     const reply = await connection.initialize({
       clientName,
+      attachId: this.#attachId,
       ...(leaseMs === undefined ? {} : { leaseMs }),
       ...(resumeSessionId === undefined ? {} : { resumeSessionId }),
     });

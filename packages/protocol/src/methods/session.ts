@@ -19,6 +19,11 @@ export const InitializeParams = z.object({
   /** Integer from 1; absent for a client of the base protocol. */
   protocolVersion: u64.nullish(),
   extensions: Extensions.nullish(),
+  /**
+   * Random for a client object: a connection that resumes with the same one replaces its predecessor at once, which may look
+   * alive to the server for a while.
+   */
+  attachId: z.string().nullish(),
   /** How long the session shall live while detached, in ms; the server caps it. */
   leaseMs: u64.nullish(),
 });

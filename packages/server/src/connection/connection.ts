@@ -49,6 +49,7 @@ export class Connection implements Attachment {
   #initializing: Promise<unknown> | undefined;
   #session: Session | undefined;
   #flowControl = false;
+  #attachId: string | undefined;
   #cancelFirstReadWait: (() => void) | undefined;
   /** The peer broke the protocol; what it sent behind that is not looked at. */
   #broken = false;
@@ -81,6 +82,10 @@ export class Connection implements Attachment {
 
   get hasSession(): boolean {
     return this.#session !== undefined;
+  }
+
+  get attachId(): string | undefined {
+    return this.#attachId;
   }
 
   get isSilent(): boolean {
@@ -177,6 +182,7 @@ export class Connection implements Attachment {
     const { sessions } = this.#context;
     const resumeId = params.resumeSessionId ?? undefined;
     const peer = agreeOnVersion(params.protocolVersion ?? undefined);
+    this.#attachId = params.attachId ?? undefined;
     this.#flowControl = peer.kind === 'extended' && params.extensions?.flowControl === true;
     const session =
       resumeId === undefined

@@ -10,6 +10,8 @@ import * as lease from './lease.js';
 export interface Attachment {
   /** Whether the peer may be gone without a word: then another connection may take its place. */
   readonly isSilent: boolean;
+  /** Which client object it is; undefined where the client does not say. */
+  readonly attachId: string | undefined;
   /** Cuts the connection. */
   abort(detail: string): void;
   /** Begins to push the events of a process. `held`: only after the client's first read. */

@@ -12,6 +12,7 @@ const LEASE_MS = 1000;
 class FakeConnection implements Attachment {
   readonly followed: (readonly [id: string, held: boolean])[] = [];
   isSilent = false;
+  attachId: string | undefined;
   abortedWith: string | undefined;
   endedWith: string | undefined;
   settle: () => void = () => {};
@@ -126,7 +127,7 @@ describe('a session', () => {
     first.isSilent = true;
     const second = new FakeConnection();
     const resuming = sessions.resume(session.id, second);
-    expect(first.abortedWith).toContain('no sign of life');
+    expect(first.abortedWith).toContain('resumed by another connection');
     let resumed = false;
     void resuming.then(() => (resumed = true));
     await turn();
@@ -136,6 +137,24 @@ describe('a session', () => {
     session.detach(first);
     clock.advance(LEASE_MS * 2);
     expect(session).toMatchObject({ attachment: second, leaseState: 'attached' });
+  });
+
+  it('goes at once to a later connection of the same client object, and to nobody else', async () => {
+    const { sessions } = store();
+    const first = new FakeConnection();
+    first.attachId = 'mine';
+    const session = await sessions.create(first, undefined);
+    for (const attachId of ['other', undefined]) {
+      const stranger = new FakeConnection();
+      stranger.attachId = attachId;
+      await expect(sessions.resume(session.id, stranger)).rejects.toMatchObject({ reason: 'attachedElsewhere' });
+    }
+    expect(first.abortedWith).toBeUndefined();
+    const second = new FakeConnection();
+    second.attachId = 'mine';
+    expect(await sessions.resume(session.id, second)).toBe(session);
+    expect(first.abortedWith).toContain('resumed by another connection');
+    expect(session.attachment).toBe(second);
   });
 
   it('is not detached by a connection that no longer controls it', async () => {

@@ -63,14 +63,17 @@ export class SessionStore {
   }
 
   /**
-   * Gives control of a session to this connection, if it is detached or its own connection has gone silent. Throws WireError
-   * when that cannot be.
+   * Gives control of a session to this connection, if it is detached, or its own connection has gone silent or is an earlier
+   * one of the same client object. Throws WireError when that cannot be.
    */
   async resume(id: string, attachment: Attachment): Promise<Session> {
     this.#refuseWhenStopping();
     // The map's key type is a brand over string.
     const session = this.#sessions.get(id as SessionId);
-    if (session?.attachment?.isSilent === true) this.#evict(session, session.attachment);
+    const present = session?.attachment;
+    if (session !== undefined && present !== undefined && isReplaceable(present, attachment)) {
+      this.#evict(session, present);
+    }
     if (session !== undefined && session.leaseState === 'expired') this.end(session, 'its lease was over');
     else if (session?.attachment !== undefined) {
       throw new WireError('attachedElsewhere', `session ${id} is already attached to another connection`);
@@ -84,7 +87,7 @@ export class SessionStore {
   /** Nothing told that the connection is gone. Detached first, so that its requests are waited for as after any loss. */
   #evict(session: Session, silent: Attachment): void {
     session.detach(silent);
-    silent.abort('it gave no sign of life and its session was resumed by another connection');
+    silent.abort('its session was resumed by another connection');
   }
 
   /** Kills the session's processes and forgets it; its id stays known as over. */
@@ -149,6 +152,11 @@ export class SessionStore {
   #refuseWhenStopping(): void {
     if (this.#stopping) throw new WireError('serverStopping', 'the server is shutting down');
   }
+}
+
+/** A client that dials again knows better than this server whether its old connection is dead. */
+function isReplaceable(present: Attachment, next: Attachment): boolean {
+  return present.isSilent || (next.attachId !== undefined && next.attachId === present.attachId);
 }
 
 /** 128 random bits, in the shape of a UUID, which is what clients of the base protocol are used to. */
