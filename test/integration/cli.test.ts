@@ -9,52 +9,9 @@ import { connect } from '@exec-server/client';
 import { startFaultProxy } from '@exec-server/testing';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { command, serve } from '../support/command.js';
 import { childrenOf, isAlive, serverProgram } from '../support/links.js';
 import { until } from '../support/until.js';
-
-interface Ended {
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly exitCode: number | undefined;
-}
-
-async function command(args: readonly string[], options: { readonly input: string } = { input: '' }): Promise<Ended> {
-  const { stdout, stderr, exitCode } = await execa(process.execPath, [serverProgram, ...args], {
-    reject: false,
-    input: options.input,
-  });
-  return { stdout, stderr, exitCode };
-}
-
-interface Serving {
-  readonly url: string;
-  /** The exit code, once the server has ended. */
-  readonly ended: Promise<number | undefined>;
-  kill(signal: NodeJS.Signals): void;
-  stop(): Promise<void>;
-}
-
-async function serve(...args: string[]): Promise<Serving> {
-  const program = execa(process.execPath, [serverProgram, '--listen', 'ws://127.0.0.1:0', ...args], {
-    reject: false,
-    buffer: false,
-    stdin: 'ignore',
-    stderr: 'ignore',
-  });
-  const url = await new Promise<string>((resolve, reject) => {
-    program.stdout.once('data', (line: Buffer) => resolve(line.toString().trim()));
-    program.stdout.once('end', () => reject(new Error('the server ended without a URL')));
-  });
-  return {
-    url,
-    ended: program.then(({ exitCode }) => exitCode),
-    kill: (signal) => void program.kill(signal),
-    stop: async () => {
-      program.kill('SIGTERM');
-      await program;
-    },
-  };
-}
 
 let folder: string;
 beforeAll(async () => {

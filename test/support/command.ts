@@ -22,6 +22,9 @@ export async function command(
 
 export interface Serving {
   readonly url: string;
+  /** The exit code, once the server has ended. */
+  readonly ended: Promise<number | undefined>;
+  kill(signal: NodeJS.Signals): void;
   stop(): Promise<void>;
 }
 
@@ -38,6 +41,8 @@ export async function serve(...args: string[]): Promise<Serving> {
   });
   return {
     url,
+    ended: program.then(({ exitCode }) => exitCode),
+    kill: (signal) => void program.kill(signal),
     stop: async () => {
       program.kill('SIGTERM');
       await program;

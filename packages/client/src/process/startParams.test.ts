@@ -53,7 +53,7 @@ it('sends no policy where the environment is to be exactly what is given', () =>
 it.each([
   ['/a b/ü%/#?', 'file:///a%20b/%C3%BC%25/%23%3F'],
   ['/', 'file:///'],
-  ['C:\\work\\x', 'file:///C:/work/x'],
+  ['C:\\folder\\x', 'file:///C:/folder/x'],
   ['file:///already', 'file:///already'],
   ['relative', 'relative'],
   ['/half\uD800', 'file:///half%EF%BF%BD'],
