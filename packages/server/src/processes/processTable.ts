@@ -1,9 +1,9 @@
 /** ProcessId → Process of one session: reserves ids before the fork, keeps ended processes for a while, remembers expired ids. */
 import { type ExitSummary, limits, type ProcessId, WireError } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
-import type { DetachedPolicy } from './history.js';
 import { Process, unknownProcess } from './process.js';
 import type { Spool } from './spool/spool.js';
+import type { StartRecord, StartWishes } from './startRecord.js';
 import { exitSummary } from './summary.js';
 
 /** How soon a process whose reader was behind is looked at again, at the earliest. */
@@ -15,22 +15,6 @@ export interface ProcessTableOptions {
   readonly exitedRetentionMs: number;
   /** A spool for one process of this session; undefined where there can be none. */
   readonly openSpool?: ((changed: () => void) => Spool | undefined) | undefined;
-}
-
-/** What a process was started with. */
-export interface StartRecord {
-  readonly argv: readonly string[];
-  readonly tty: boolean;
-  /** Equal for starts with the same params; made when it is asked for. */
-  readonly digest: () => string;
-  /** The environment mark of its tree. */
-  readonly mark: string;
-}
-
-/** What a start asks for beyond the fork. */
-export interface StartWishes {
-  readonly lingerMs?: number | undefined;
-  readonly detached?: DetachedPolicy | undefined;
 }
 
 /** A process that is no longer kept. */

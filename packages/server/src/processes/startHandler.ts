@@ -8,7 +8,7 @@ import { nativePath } from '../paths.js';
 import type { SpawnRequest } from '../host/child.js';
 import { buildChildEnvironment } from './environment.js';
 import type { Process } from './process.js';
-import type { StartRecord } from './processTable.js';
+import type { StartRecord } from './startRecord.js';
 import { checkStartParams } from './startParams.js';
 import { exitSummary } from './summary.js';
 import { terminateTree } from './terminate.js';

@@ -1,7 +1,7 @@
 /** A process in a few members: for `process/list`, and for what stays known of it when its output is gone. */
 import type { ExitSummary, Leftover, ProcessSummary } from '@exec-server/protocol';
 import type { Process } from './process.js';
-import type { StartRecord } from './processTable.js';
+import type { StartRecord } from './startRecord.js';
 
 /** Undefined while it runs. */
 export function exitSummary(process: Process): ExitSummary | undefined {
