@@ -211,6 +211,17 @@ describe('a session that is not to be had', () => {
       stderr: expect.stringContaining('not a session file') as unknown,
     });
   });
+
+  it.each([['ps'], ['run', '--', 'true']])(
+    'its file names no address of a server: `%s` names the file',
+    async (...args) => {
+      await writeFile(file, JSON.stringify({ url: 'http://127.0.0.1:9', sessionId: 'x' }));
+      const { stderr, exitCode } = await onSession(...args);
+      expect(exitCode).toBe(1);
+      expect(stderr).toContain(`--session-file ${file}: `);
+      expect(stderr).not.toContain('--url');
+    },
+  );
 });
 
 describe('exec-server doctor', () => {

@@ -172,12 +172,27 @@ describe('exec-server attach, on a terminal', () => {
     await terminal.says('30 100');
     await terminal.handle.write('\u001d');
     await terminal.exitCode();
-    expect(terminal.text).toMatch(/left p running.*restored/s);
+    expect(terminal.text).toMatch(/left p running[^\n]*\r\n.*restored/s);
 
     const { stdout } = await command(['ps', ...onFile]);
     expect(stdout).toMatch(/^p +\d+ +running/m);
     await server.stop();
     await rm(folder, { recursive: true });
+  });
+});
+
+describe('a sentence of the command itself', () => {
+  it('returns the carriage while the terminal is raw', async () => {
+    const server = await serve();
+    const terminal = await Terminal.start(
+      own('run', '--url', server.url, '--tty', '--', 'sh', '-c', 'echo up; read -r x'),
+    );
+    await terminal.says('up');
+    await server.stop();
+    await terminal.says('reconnecting');
+    terminal.handle.signal('SIGTERM').catch(() => undefined);
+    expect(await terminal.exitCode()).toBe(143);
+    expect(terminal.text).toContain('reconnecting\r\n');
   });
 });
 

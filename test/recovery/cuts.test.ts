@@ -301,3 +301,31 @@ describe('a session that cannot be resumed', () => {
     await joined.expectClean();
   });
 });
+
+describe('a process that another client takes over', () => {
+  it('gives it everything that was written while nobody was attached, much more than memory holds', async () => {
+    const lines = 1_000_000;
+    await using server = createExecServer();
+    const { url } = await server.listen();
+    const first = await connect({ url });
+    const argv = ['sh', '-c', `read go; exec seq -f %015.0f 0 ${lines - 1}`];
+    // Without a handle nothing is acknowledged.
+    const { processId } = await first.call('process/start', {
+      processId: 'job',
+      argv,
+      cwd: '/',
+      env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin' },
+      tty: false,
+      pipeStdin: true,
+    });
+    await first.call('process/write', { processId, chunk: Buffer.from('go\n').toString('base64'), writeId: '1' });
+    const { sessionId } = first;
+    await first.detach();
+    await until(() => server.gauges().runningProcesses === 0, 'the flood to end while nobody is attached');
+    const second = await connect({ url, resumeSessionId: sessionId });
+    const taken = await take(await second.attach(processId));
+    expect(taken).toMatchObject({ bytes: lines * 16, gaps: [], order: ['exited', 'closed'] });
+    expect(taken.digest).toBe(seqDigest(lines));
+    await second.close();
+  });
+});

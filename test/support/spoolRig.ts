@@ -18,7 +18,8 @@ export interface Rig {
   readonly changes: (string | undefined)[];
 }
 
-export function rig(limitBytes = Number.POSITIVE_INFINITY): Rig {
+/** `changed` is called as the owner of a spool is. */
+export function rig(limitBytes = Number.POSITIVE_INFINITY, changed: () => void = () => {}): Rig {
   const fs = new MemorySegmentFs();
   const budget = new SpoolBudget(limitBytes, unlimited);
   const changes: (string | undefined)[] = [];
@@ -27,7 +28,10 @@ export function rig(limitBytes = Number.POSITIVE_INFINITY): Rig {
   const spool: Spool = new Spool({
     openSegments: (events) => new Segments({ fs, openFile, segmentBytes: SEGMENT, ...events }),
     budget,
-    changed: () => changes.push(spool.errno),
+    changed: () => {
+      changes.push(spool.errno);
+      changed();
+    },
   });
   return { spool, fs, budget, changes };
 }

@@ -43,7 +43,10 @@ export function parseEnvPair(text: string): readonly [string, string] {
 /** A `ws:` or `wss:` address to connect to. */
 export function parseServerUrl(text: string): string {
   if (!URL.canParse(text)) throw usage(`--url ${text}: expected an address such as ws://127.0.0.1:7000`);
-  const { protocol } = new URL(text);
-  if (protocol !== 'ws:' && protocol !== 'wss:') throw usage(`--url ${text}: expected ws:// or wss://`);
+  if (!isServerUrl(text)) throw usage(`--url ${text}: expected ws:// or wss://`);
   return text;
+}
+
+export function isServerUrl(text: string): boolean {
+  return URL.canParse(text) && ['ws:', 'wss:'].includes(new URL(text).protocol);
 }

@@ -160,13 +160,13 @@ class Follower {
       for await (const chunk of input) {
         // Nothing sets an encoding on stdin, so its chunks are bytes.
         const bytes = chunk as Uint8Array;
+        // The loop goes on, for its end closes the terminal, which has to be restored first.
+        if (this.#leaving !== undefined) continue;
         const key = detachKey === undefined ? -1 : bytes.indexOf(detachKey);
         if (key !== 0) await this.#handle.write(key === -1 ? bytes : bytes.subarray(0, key));
-        if (key === -1) continue;
-        this.#leave(ExitCode.ok);
-        return;
+        if (key !== -1) this.#leave(ExitCode.ok);
       }
-      await this.#handle.end();
+      if (this.#leaving === undefined) await this.#handle.end();
     } catch {
       // The command closed its stdin, ended, or is lost; its events tell the rest.
     }

@@ -15,7 +15,11 @@ export interface SessionWish {
   readonly leaseMs?: number | undefined;
 }
 
-export const say = (text: string): void => void process.stderr.write(`exec-server: ${text}\n`);
+/** A line on stderr. In raw mode the terminal does not return the carriage by itself. */
+export function say(text: string): void {
+  const end = process.stderr.isTTY && process.stdin.isRaw ? '\r\n' : '\n';
+  process.stderr.write(`exec-server: ${text}${end}`);
+}
 
 /** Throws what `connect` throws; `command` names this client in the server's log. */
 export async function openClient(command: string, choice: ServerChoice, wish: SessionWish = {}): Promise<Client> {

@@ -1,7 +1,7 @@
 /** A file that names a session, so that later commands find it: a secret, since who knows the id controls the session. */
 import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { parseServerUrl } from './args.js';
+import { isServerUrl } from './args.js';
 import { CommandError } from './exitCodes.js';
 
 export interface SessionRecord {
@@ -22,7 +22,10 @@ export function readSessionFile(path: string): SessionRecord | undefined {
   }
   const record = parse(text);
   if (record === undefined) throw new CommandError(`--session-file ${path}: this is not a session file`);
-  return { ...record, url: parseServerUrl(record.url) };
+  if (!isServerUrl(record.url)) {
+    throw new CommandError(`--session-file ${path}: the address in it, ${record.url}, is not one of a server`);
+  }
+  return record;
 }
 
 /** Readable for this user alone, also where a file of other rights was there before. */

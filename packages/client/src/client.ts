@@ -114,7 +114,7 @@ export class Client implements AsyncDisposable {
 
   /**
    * A handle for a process this session already has, beginning after `afterSeq` (default 0: from its first event). Rejects
-   * with SERVER_ERROR when the session does not have it.
+   * with SERVER_ERROR when the session does not have it. Iterate it at once to get all that the server has kept.
    */
   async attach(processId: string, options: { readonly afterSeq?: number } & CallOptions = {}): Promise<ProcessHandle> {
     const { afterSeq = 0, ...call } = options;
@@ -126,12 +126,17 @@ export class Client implements AsyncDisposable {
     const record = this.#session.newRecord(processId, afterSeq);
     registry.register(record);
     record.started(undefined);
+    // Nothing of what is read here may be acknowledged: the server would let go of what the caller has not seen.
+    const caller = { cursor: afterSeq, wake: () => {} };
+    record.addConsumer(caller);
     try {
       await readFrom(record, (cursor) => this.#session.read(processId, cursor, call));
     } catch (error) {
       registry.remove(record);
       throw error;
     }
+    // Who iterates the handle at once has begun by then; nobody else holds back the process.
+    this.#session.clock.timer(0, () => record.removeConsumer(caller));
     return this.#handle(record, afterSeq);
   }
 

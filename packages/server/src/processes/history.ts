@@ -47,9 +47,12 @@ export class History {
     return this.#spool?.bytes ?? 0;
   }
 
-  /** Bytes that left the window and are not on disk yet. */
+  /**
+   * Bytes that left the window and wait for the disk. None while writes fail: the spool then takes no more than it gives up,
+   * and nothing but a reader would end the wait.
+   */
   get pendingBytes(): number {
-    return this.#spool?.pendingBytes ?? 0;
+    return this.#spool === undefined || this.#spool.errno !== undefined ? 0 : this.#spool.pendingBytes;
   }
 
   /** All events from this seq on are held. */

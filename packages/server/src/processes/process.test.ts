@@ -2,7 +2,8 @@ import { limits, processId, WireError } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import { FakeChild, FakeOutput, FakeStdin } from '../../../../test/support/fakeChild.js';
 import { ManualClock } from '../../../../test/support/manualClock.js';
-import { Process } from './process.js';
+import { rig, settled } from '../../../../test/support/spoolRig.js';
+import { Process, type ProcessOptions } from './process.js';
 
 const MIB = 1024 * 1024;
 
@@ -15,7 +16,14 @@ interface Setup {
   readonly closed: Process[];
 }
 
-function setup(options: { stdin?: FakeStdin; begin?: boolean; lingerMs?: number } = {}): Setup {
+interface SetupOptions {
+  readonly stdin?: FakeStdin;
+  readonly begin?: boolean;
+  readonly lingerMs?: number;
+  readonly openSpool?: ProcessOptions['openSpool'];
+}
+
+function setup(options: SetupOptions = {}): Setup {
   const clock = new ManualClock();
   const closed: Process[] = [];
   const process = new Process({
@@ -23,6 +31,7 @@ function setup(options: { stdin?: FakeStdin; begin?: boolean; lingerMs?: number 
     clock,
     logLimits: { bytes: 4 * MIB, chunks: limits.RETAINED_CHUNKS_PER_PROCESS },
     lingerMs: options.lingerMs,
+    openSpool: options.openSpool,
     onClosed: (which) => closed.push(which),
   });
   const stdout = new FakeOutput('stdout');
@@ -165,6 +174,25 @@ describe('backpressure', () => {
     process.delivered(undefined);
     expect(stdout.paused).toBe(false);
     expect(process.lastDeliveredSeq).toBe(0);
+  });
+
+  it('holds a detached process back while the disk is slow, and lets it run on once the disk is full', async () => {
+    let changed = (): void => {};
+    const spooling = rig(Number.POSITIVE_INFINITY, () => changed());
+    spooling.fs.fault = (kind) => (kind === 'write' ? 'ENOSPC' : undefined);
+    const openSpool: ProcessOptions['openSpool'] = (tell) => {
+      changed = tell;
+      return spooling.spool;
+    };
+    const { process, stdout } = setup({ openSpool });
+    for (let index = 0; index < 9; index += 1) stdout.emit(new Uint8Array(MIB));
+    expect([process.history.pendingBytes, stdout.paused]).toEqual([5 * MIB, true]);
+    await settled(spooling);
+    expect([spooling.spool.errno, stdout.paused]).toEqual(['ENOSPC', false]);
+    for (let index = 0; index < 20; index += 1) stdout.emit(new Uint8Array(MIB));
+    expect(stdout.paused).toBe(false);
+    expect(spooling.spool.pendingBytes).toBeLessThanOrEqual(5 * MIB);
+    expect(process.history.gapAfter(0)?.bytes).toBe(20 * MIB);
   });
 
   it('knows whether an attached reader is behind', () => {

@@ -208,6 +208,16 @@ describe('after a resume', () => {
     expect(follower.take()).toEqual([]);
   });
 
+  it('pushes go on although more than the credit was lost before the first read', () => {
+    const { process, stdout } = running(100);
+    for (let index = 0; index < 20; index += 1) stdout.emit('0123456789');
+    const follower = new Follower(process, { held: true, creditBytes: 50 });
+    follower.pump.goOnFrom(11, 0);
+    expect(follower.take()).toEqual([12, 13, 14, 15]);
+    follower.pump.acked(15);
+    expect(follower.take()).toEqual([16, 17, 18, 19, 20]);
+  });
+
   it('pushes go on behind what the last reader had when no read comes', () => {
     const { process, stdout } = running();
     for (const text of ['a', 'b', 'c']) stdout.emit(text);

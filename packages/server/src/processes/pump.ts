@@ -59,7 +59,9 @@ export class Pump implements FrameSource {
     this.#held = false;
     this.#sentSeq = sentSeq;
     const ackedSeq = this.#options.creditBytes === undefined ? afterSeq : this.process.lastDeliveredSeq;
-    this.#ackedSeq = Math.min(ackedSeq, sentSeq);
+    // As in `next`: no credit waits for what is lost, nor for what was sent before it.
+    const lostSeq = this.process.history.firstHeldSeq - 1;
+    this.#ackedSeq = Math.min(Math.max(ackedSeq, lostSeq), sentSeq);
     this.process.delivered(this.#ackedSeq, sentSeq);
     this.#options.ready(this);
     this.#endIfOver();

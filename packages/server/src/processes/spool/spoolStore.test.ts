@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MemorySegmentFs } from '../../../../../test/support/memorySegmentFs.js';
 import type { OutputEvent } from '../eventLog.js';
+import { hostSegmentFs } from './segmentFs.js';
 import type { Spool } from './spool.js';
 import { type SpoolProblem, SpoolStore, type SpoolStoreOptions } from './spoolStore.js';
 
@@ -53,7 +54,7 @@ function targetOf(fd: string): string {
 }
 
 describe('SpoolStore', () => {
-  it('gives back 64 MiB of mixed chunks exactly, shows no file meanwhile and leaves nothing', async () => {
+  it('gives back 64 MiB of mixed chunks exactly, and shows neither file nor folder meanwhile, so that a crash leaves nothing', async () => {
     const { store, problems } = storeWith();
     expect(readdirSync(dir)).toEqual([]);
     const spool = opened(store);
@@ -74,10 +75,7 @@ describe('SpoolStore', () => {
     }
     await written(spool);
     expect(store.spooledBytes).toBe(offset);
-    const [folder] = readdirSync(dir);
-    const path = join(dir, folder ?? '');
-    expect(statSync(path).mode & 0o777).toBe(0o700);
-    expect(readdirSync(path)).toEqual([]);
+    expect(readdirSync(dir)).toEqual([]);
     if (listsDescriptors) expect(openSpoolFiles()).toBe(3);
     const read = createHash('sha256');
     let through = 0;
@@ -95,6 +93,32 @@ describe('SpoolStore', () => {
     await store.close();
     expect(readdirSync(dir)).toEqual([]);
     if (listsDescriptors) expect(openSpoolFiles()).toBe(0);
+  });
+
+  it('makes files in a folder that is closed to others', async () => {
+    const modes: number[] = [];
+    const open = (path: string): Promise<number> => {
+      modes.push(statSync(dirname(path)).mode & 0o777);
+      return hostSegmentFs.open(path);
+    };
+    const { store } = storeWith({ fs: { ...hostSegmentFs, open } });
+    const spool = opened(store);
+    spool.append(chunk(1, 0, Uint8Array.of(1)));
+    await written(spool);
+    expect(modes).toEqual([0o700]);
+    await store.close();
+  });
+
+  it('says once that folders cannot be removed, and goes on', async () => {
+    const removeFolder = (): Promise<void> => Promise.reject(Object.assign(new Error('injected'), { code: 'EBUSY' }));
+    const { store, problems } = storeWith({ fs: { ...hostSegmentFs, removeFolder } });
+    for (const spool of [opened(store), opened(store)]) {
+      spool.append(chunk(1, 0, Uint8Array.of(1)));
+      await written(spool);
+      expect([spool.errno, spool.pendingBytes]).toEqual([undefined, 0]);
+    }
+    expect(problems.map(({ kind, errno }) => `${kind} ${errno}`)).toEqual(['left EBUSY']);
+    await store.close();
   });
 
   it('closes descriptors of spools in use, and opens none after its close', async () => {
@@ -126,7 +150,7 @@ describe('SpoolStore', () => {
     for (const name of readdirSync(dir)) rmSync(join(dir, name), { recursive: true });
     for (const spool of spools) spool.append(chunk(1, 0, Uint8Array.of(1, 2, 3)));
     for (const spool of spools) await written(spool);
-    expect([readdirSync(dir).length, problems]).toEqual([1, []]);
+    expect([readdirSync(dir), problems]).toEqual([[], []]);
     await store.close();
     expect(readdirSync(dir)).toEqual([]);
   });

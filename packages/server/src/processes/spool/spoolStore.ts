@@ -1,4 +1,7 @@
-/** The spools of one server: owns their private folder, their budgets and their number. */
+/**
+ * The spools of one server: owns their budgets, their number, and the private folder in which a file is made. A folder is
+ * removed as soon as its file has no name any more, so that the death of this program leaves nothing.
+ */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { errnoCode } from '../../host/startErrors.js';
@@ -30,15 +33,15 @@ export const defaultSpoolLimits: SpoolLimits = {
 };
 
 export interface SpoolProblem {
-  /** `unavailable`: no folder can be made; `full`: a file cannot be written; `left`: the folder could not be removed. */
+  /** `unavailable`: no folder can be made; `full`: a file cannot be written; `left`: a folder could not be removed. */
   readonly kind: 'unavailable' | 'full' | 'left';
-  /** The spool folder as configured for `unavailable`, else the private one. */
+  /** The private folder for `left`, else the spool folder as configured. */
   readonly path: string;
   readonly errno: string;
 }
 
 export interface SpoolStoreOptions {
-  /** The private folder is made in it. Default: the host's temporary folder. */
+  /** Private folders are made in it. Default: the host's temporary folder. */
   readonly dir?: string | undefined;
   readonly limits?: SpoolLimits | undefined;
   /** Called for the first of several problems of a kind, and again when there was none in between. */
@@ -55,9 +58,10 @@ export class SpoolStore {
   readonly #limits: SpoolLimits;
   readonly #budget: SpoolBudget;
   readonly #spools = new Set<Spool>();
+  /** Made and not used yet. */
   #folder: string | undefined;
-  #files = 0;
   #unavailable = false;
+  #left = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: SpoolStoreOptions) {
@@ -98,7 +102,7 @@ export class SpoolStore {
     return spool;
   }
 
-  /** Closes every spool and removes the folder; never rejects. */
+  /** Closes every spool; never rejects. */
   close(): Promise<void> {
     this.#closing ??= this.#closeAll();
     return this.#closing;
@@ -112,7 +116,7 @@ export class SpoolStore {
       failed: (error) => {
         const others = [...this.#spools].filter((spool) => spool !== own());
         const known = others.some((spool) => spool.errno !== undefined);
-        if (!known) this.#problem('full', this.#folder ?? this.#dir, error);
+        if (!known) this.#problem('full', this.#dir, error);
         failed(error);
       },
       ...(this.#options.segmentBytes === undefined ? {} : { segmentBytes: this.#options.segmentBytes }),
@@ -120,26 +124,43 @@ export class SpoolStore {
   }
 
   async #openFile(): Promise<number> {
-    const folder = this.#makeFolder();
     try {
-      return await this.#openNext(folder);
+      return await this.#openIn(this.#takeFolder());
     } catch (error) {
-      // The folder looks empty and old, and hosts clean up their temporary folder: it is made once more.
+      // Hosts clean up their temporary folder, and the folder looks empty: it is made once more.
       if (errnoCode(error) !== 'ENOENT' || this.#closing !== undefined) throw error;
-      if (this.#folder === folder) this.#folder = undefined;
-      return await this.#openNext(this.#makeFolder());
+      return await this.#openIn(this.#takeFolder());
     }
   }
 
-  #openNext(folder: string): Promise<number> {
-    this.#files += 1;
-    return openUnlinked(this.#fs, join(folder, `segment-${this.#files}`));
+  async #openIn(folder: string): Promise<number> {
+    try {
+      return await openUnlinked(this.#fs, join(folder, 'segment'));
+    } finally {
+      await this.#removeFolder(folder);
+    }
   }
 
-  /** Throws where it cannot be made. */
+  /** For one file. Throws where it cannot be made. */
+  #takeFolder(): string {
+    const folder = this.#makeFolder();
+    this.#folder = undefined;
+    return folder;
+  }
+
   #makeFolder(): string {
     this.#folder ??= this.#fs.makeFolder(join(this.#dir, FOLDER_PREFIX));
     return this.#folder;
+  }
+
+  async #removeFolder(folder: string): Promise<void> {
+    try {
+      await this.#fs.removeFolder(folder);
+      this.#left = false;
+    } catch (error) {
+      if (!this.#left) this.#problem('left', folder, error);
+      this.#left = true;
+    }
   }
 
   #available(): boolean {
@@ -156,12 +177,7 @@ export class SpoolStore {
 
   async #closeAll(): Promise<void> {
     await Promise.all([...this.#spools].map((spool) => spool.close()));
-    if (this.#folder === undefined) return;
-    try {
-      await this.#fs.removeFolder(this.#folder);
-    } catch (error) {
-      this.#problem('left', this.#folder, error);
-    }
+    if (this.#folder !== undefined) await this.#removeFolder(this.#folder);
   }
 
   #problem(kind: SpoolProblem['kind'], path: string, error: unknown): void {
