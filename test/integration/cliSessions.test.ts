@@ -90,6 +90,17 @@ describe('exec-server run --detach', () => {
   });
 });
 
+describe('the id in a session file', () => {
+  it('is sent to no other server than the one it is of', async () => {
+    await detach('sleep', '600');
+    for (const args of [['ps'], ['kill', 'x'], ['attach', 'x']]) {
+      const result = await onSession(...args.slice(0, 1), '--url', 'ws://127.0.0.1:9', ...args.slice(1));
+      expect(result).toMatchObject({ exitCode: 2, stdout: '' });
+      expect(result.stderr).toContain(`it names a session on ${server.url}, not on ws://127.0.0.1:9`);
+    }
+  });
+});
+
 describe('exec-server run --session-file', () => {
   it('removes the file with its session when the command has ended', async () => {
     const result = await command(['run', '--url', server.url, '--session-file', file, '--', 'true']);

@@ -41,7 +41,14 @@ function chosen({ sessionFile, session, url }: SessionChoice): SessionRecord {
         `--session-file ${sessionFile}: no such file; \`exec-server run --session-file\` writes one`,
       );
     }
-    return { ...record, url: url ?? record.url };
+    // The id is a secret of the server that made it.
+    if (url !== undefined && url !== record.url) {
+      throw new CommandError(
+        `--session-file ${sessionFile}: it names a session on ${record.url}, not on ${url}; leave --url out`,
+        ExitCode.usage,
+      );
+    }
+    return record;
   }
   if (url === undefined || session === undefined) {
     throw new CommandError(
