@@ -17,7 +17,7 @@ export default defineConfig({
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: full ? 300_000 : 30_000,
+    testTimeout: full ? 300_000 : 60_000,
     hookTimeout: 30_000,
   },
 });
