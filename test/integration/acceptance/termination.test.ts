@@ -30,7 +30,6 @@ describe.each(wires)('terminate over %s', (wire) => {
       escalated: true,
       exit: { exitCode: 137, signal: 'SIGKILL', reason: 'terminated' },
       left: [],
-      treeComplete: true,
     });
     expect(trial.relatives()).toEqual([]);
     await process.over;
