@@ -111,6 +111,8 @@ class Server implements ExecServer {
       life,
       guard: options.guard ?? true,
       onUnguarded: (reason) => log('warn', 'children would outlive this server if it were killed', { reason }),
+      onSweepFailed: (error) =>
+        log('error', 'what a session left running could not be looked for', { reason: String(error) }),
     });
     this.#spools = new SpoolStore({
       dir: options.spoolDir,

@@ -18,16 +18,24 @@ export interface ReaperOptions {
   /** False: children outlive a server that is killed. */
   readonly guard: boolean;
   readonly onUnguarded: (reason: string) => void;
+  /** What a session left behind may still run. */
+  readonly onSweepFailed: (error: unknown) => void;
+  /** Instead of the host's; for tests. */
+  readonly sweepLife?: typeof sweepLife;
 }
 
 export class Reaper {
   readonly #clock: Clock;
   readonly #guard: Guard | undefined;
+  readonly #sweepLife: typeof sweepLife;
+  readonly #onSweepFailed: (error: unknown) => void;
   readonly #sweeps = new Set<Promise<void>>();
   #closed = false;
 
   constructor(options: ReaperOptions) {
     this.#clock = options.clock;
+    this.#sweepLife = options.sweepLife ?? sweepLife;
+    this.#onSweepFailed = options.onSweepFailed;
     if (options.guard) this.#guard = createGuard({ life: options.life, onUnavailable: options.onUnguarded });
   }
 
@@ -49,7 +57,9 @@ export class Reaper {
 
   /** Ends what still carries a mark of this session. */
   sweep(life: string): void {
-    const sweep = sweepLife(life, holding(this.#clock)).finally(() => this.#sweeps.delete(sweep));
+    const sweep = this.#sweepLife(life, holding(this.#clock))
+      .catch(this.#onSweepFailed)
+      .finally(() => this.#sweeps.delete(sweep));
     this.#sweeps.add(sweep);
   }
 

@@ -1,5 +1,6 @@
 /** Ends whatever still carries a mark of one session, wherever it went: the last thing done for a session that is over. */
 import type { Clock } from '../../clock.js';
+import { errnoCode } from '../startErrors.js';
 import { signalMember } from './killTree.js';
 import { MARK_VARIABLE } from './mark.js';
 import { isDead, listPids, procView, readArgv, readEnviron, readStat, visitPids } from './procfs.js';
@@ -10,14 +11,21 @@ const MOST_LOOKS = 40;
 /** Between two looks, for the killed to go. */
 const PAUSE_MS = 10;
 
-/** Resolves when a look finds nobody, or none of those found can be signalled. Without /proc nothing is done. */
-export async function sweepLife(life: string, clock: Clock): Promise<void> {
+/**
+ * Resolves when a look finds nobody, or none of those found can be signalled. Without /proc nothing is done. A list that
+ * the host refuses (no descriptor is free) is asked for again; rejects with the refusal when the last look meets it.
+ */
+export async function sweepLife(life: string, clock: Clock, list: typeof listPids = listPids): Promise<void> {
   if (procView() === 'none') return;
   const marked = new RegExp(`(?:^|\\0)${MARK_VARIABLE}=(?:[0-9A-Za-z_-]*:)*(${life}-[0-9]+)(?=[:\\0]|$)`);
-  for (let look = 0; look < MOST_LOOKS; look += 1) {
-    const found = await lookFor(marked);
-    const sent = found.map(({ member, mark }) => signalMember(member, mark, 'SIGKILL'));
-    if (!sent.includes('sent')) return;
+  for (let look = 1; look <= MOST_LOOKS; look += 1) {
+    try {
+      const found = await lookFor(marked, await list());
+      const sent = found.map(({ member, mark }) => signalMember(member, mark, 'SIGKILL'));
+      if (!sent.includes('sent')) return;
+    } catch (error) {
+      if (look === MOST_LOOKS || errnoCode(error) === undefined) throw error;
+    }
     await new Promise<void>((resolve) => clock.after(PAUSE_MS, resolve));
   }
 }
@@ -27,9 +35,9 @@ interface Found {
   readonly mark: string;
 }
 
-async function lookFor(marked: RegExp): Promise<Found[]> {
+async function lookFor(marked: RegExp, pids: readonly number[]): Promise<Found[]> {
   const found: Found[] = [];
-  await visitPids(await listPids(), (pid) => {
+  await visitPids(pids, (pid) => {
     if (pid === process.pid) return;
     const mark = marked.exec(readEnviron(pid)?.toString('latin1') ?? '')?.[1];
     if (mark === undefined) return;
