@@ -29,6 +29,9 @@ describe('what is frozen on the wire', () => {
       'process/resize',
       'process/list',
       'process/release',
+      'process/follow',
+      'process/flush',
+      'ping',
       'session/close',
     ]);
     expect(Object.keys(clientNotifications)).toEqual(['initialized', 'process/ack']);
@@ -46,6 +49,7 @@ describe('what is frozen on the wire', () => {
     expect(reasons.unknownSession.code).toBe(-32600);
     expect(reasons.expiredSession.code).toBe(-32600);
     expect(reasons.attachedElsewhere.code).toBe(-32010);
+    expect(reasons.takenOver.code).toBe(-32010);
     expect(reasons.programNotFound).toMatchObject({ code: -32603, kind: 'spawnNotFound' });
     expect(reasons.sandboxUnavailable).toMatchObject({ code: -32603, kind: 'sandboxUnavailable' });
   });

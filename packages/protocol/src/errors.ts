@@ -64,7 +64,25 @@ export const reasons = {
     code: ErrorCode.attachedElsewhere,
     retryable: true,
     meaning: 'Another connection controls the session.',
-    action: 'Try again: a dead connection is noticed after a while.',
+    action: 'Try again, as a dead connection is noticed after a while; or take over, or observe.',
+  },
+  takenOver: {
+    code: ErrorCode.attachedElsewhere,
+    retryable: false,
+    meaning: 'Another client took the session over from this one; its processes run on there.',
+    action: 'Leave it to that client, or take it back with `takeOver`.',
+  },
+  observeOnly: {
+    code: invalidRequest,
+    retryable: false,
+    meaning: 'The id admits observers, and the client asked for control.',
+    action: 'Attach with `attach: "observe"`, or use the session id.',
+  },
+  readOnly: {
+    code: invalidRequest,
+    retryable: false,
+    meaning: 'An observer called a method that would change something; nothing was changed.',
+    action: 'Call it from the client that controls the session.',
   },
   sessionEnded: {
     code: invalidRequest,
@@ -89,6 +107,12 @@ export const reasons = {
     retryable: false,
     meaning: 'A path is neither a `file:` URI of this host nor an absolute path.',
     action: 'Send `file:///…` or an absolute path.',
+  },
+  otherEpoch: {
+    code: invalidRequest,
+    retryable: false,
+    meaning: 'The cursor belongs to another life of the server; `data.epoch` names the present one.',
+    action: 'Begin without a cursor; the events it counted are gone.',
   },
   unknownProcess: {
     code: invalidRequest,
@@ -294,7 +318,7 @@ export const reasons = {
     code: invalidRequest,
     retryable: true,
     meaning:
-      'This connection has too many unanswered requests; this one was not looked at. `data.limit` says how many.',
+      'This connection has too many unanswered requests, or too many bytes of them; this one was not looked at. `data.limit` or `data.limitBytes` says how many.',
     action: 'Wait for answers.',
   },
   tooManySessions: {

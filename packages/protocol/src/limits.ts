@@ -20,6 +20,10 @@ export const MAX_READ_CHUNKS = 50_000;
 
 /** Output kept in memory for one process after it was delivered, and while nobody is attached. */
 export const RETAINED_BYTES_PER_PROCESS = 4 * MIB;
+/** Output kept in memory for the processes of one session together; the one that holds most gives way. */
+export const RETAINED_BYTES_PER_SESSION = 256 * MIB;
+/** Output kept in memory for all processes of a server together. */
+export const RETAINED_BYTES_PER_SERVER = 1024 * MIB;
 /** Output chunks kept for one process; a flood of tiny writes must not cost more bookkeeping than bytes. */
 export const RETAINED_CHUNKS_PER_PROCESS = 50_000;
 /** Undelivered output at which an attached process's streams are paused; half of the window, so nothing undelivered is evicted. */
@@ -30,6 +34,13 @@ export const RESUME_PROCESS_BYTES = 1 * MIB;
 export const CREDIT_BYTES_PER_PROCESS = 1 * MIB;
 /** A client with flow control acknowledges at the latest after this many bytes; a quarter of the credit keeps the pipe full. */
 export const ACK_EVERY_BYTES = 256 * KIB;
+/** A client without flow control is asked at the latest after this many bytes whether they have arrived. */
+export const CONFIRM_EVERY_BYTES = 128 * KIB;
+/** Events pushed behind a hole to a client that knows no gaps, and their bytes: the reference's client holds 256 and 1 MiB. */
+export const EVENTS_BEHIND_HOLE = 200;
+export const BYTES_BEHIND_HOLE = 768 * KIB;
+/** Output that waits for the disk over all processes of a server at which every child whose output does is held. */
+export const SPOOL_PENDING_BYTES_PER_SERVER = 64 * MIB;
 /** Bytes handed to a transport and not yet taken by the kernel at which pumps stop; replies never wait behind more than this. */
 export const OUTBOX_HIGH_WATER_BYTES = 256 * KIB;
 /** Replies waiting in a transport at which no further request of that connection is read. */
@@ -50,6 +61,10 @@ export const MAX_PROCESS_ID_BYTES = 64 * KIB;
 
 /** Requests of one connection that are unanswered at a time, parked ones included; one more is refused. */
 export const PENDING_REQUESTS_PER_CONNECTION = 8192;
+/** Bytes of the unanswered requests of one connection; one more is refused, a single one of any size is not. */
+export const PENDING_REQUEST_BYTES = 64 * MIB;
+/** Bytes of messages that were read and not looked at yet at which reading stops. */
+export const INBOUND_QUEUE_BYTES = 16 * MIB;
 /** Requests of one connection that run at a time; parked ones do not count. */
 export const CONCURRENT_REQUESTS = 64;
 /** Children being started at a time, over all sessions. */
@@ -79,6 +94,12 @@ export const SETTLE_WAIT_MS = 5_000;
 export const FIRST_READ_WAIT_MS = 30_000;
 /** WebSocket ping interval of the server. */
 export const PING_INTERVAL_MS = 10_000;
+/** How long nothing has come from a peer, and nothing of what it was sent has left, until another client may replace it. */
+export const SUSPECT_MS = 25_000;
+/** The same for cutting it: long after, since one that merely does not read is slow and not dead. */
+export const IDLE_LIMIT_MS = 120_000;
+/** Clients that lost a session to another one and are told so when they come back, per session. */
+export const TAKEN_OVER_REMEMBERED = 64;
 /** Longest delay a timer of the host holds: 2^31 - 1 ms; durations are clamped to it. */
 export const MAX_TIMER_MS = 2_147_483_647;
 /** How long a connection attempt may take. */

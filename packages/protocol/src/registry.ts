@@ -20,6 +20,8 @@ export interface RequestEntry {
   readonly urgent: boolean;
   /** Absent in the base protocol; sent only to a server that announced our extensions. */
   readonly extension: boolean;
+  /** Whether an observer may call it: it changes nothing. */
+  readonly observers: boolean;
 }
 
 const base = (family: Family, replay: ReplayPolicy, urgent = false): RequestEntry => ({
@@ -27,27 +29,30 @@ const base = (family: Family, replay: ReplayPolicy, urgent = false): RequestEntr
   replay,
   urgent,
   extension: false,
+  observers: false,
 });
 const ours = (family: Family, replay: ReplayPolicy, urgent = false): RequestEntry => ({
-  family,
-  replay,
-  urgent,
+  ...base(family, replay, urgent),
   extension: true,
 });
+const forAll = (entry: RequestEntry): RequestEntry => ({ ...entry, observers: true });
 
 /** Requests from client to server. */
 export const requests = {
-  initialize: base('session', 'never'),
-  'environment/info': base('environment info', 'repeat'),
-  'environment/status': base('environment status', 'repeat', true),
+  initialize: forAll(base('session', 'never')),
+  'environment/info': forAll(base('environment info', 'repeat')),
+  'environment/status': forAll(base('environment status', 'repeat', true)),
   'process/start': base('exec', 'settle'),
-  'process/read': base('exec', 'repeat'),
+  'process/read': forAll(base('exec', 'repeat')),
   'process/write': base('exec', 'continue'),
   'process/signal': base('exec', 'unknown', true),
   'process/terminate': base('exec', 'repeat', true),
   'process/resize': ours('exec', 'repeat', true),
-  'process/list': ours('exec', 'repeat', true),
+  'process/list': forAll(ours('exec', 'repeat', true)),
   'process/release': ours('exec', 'repeat'),
+  'process/follow': forAll(ours('exec', 'repeat')),
+  'process/flush': forAll(ours('exec', 'repeat')),
+  ping: forAll(ours('session', 'repeat', true)),
   'session/close': ours('session', 'repeat', true),
 } as const satisfies Record<string, RequestEntry>;
 

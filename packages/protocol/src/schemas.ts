@@ -19,6 +19,9 @@ export const requestSchemas = {
   'process/resize': { params: process.ResizeParams, result: process.ResizeResult },
   'process/list': { params: process.ListParams, result: process.ListResult },
   'process/release': { params: process.ReleaseParams, result: process.ReleaseResult },
+  'process/follow': { params: process.FollowParams, result: process.FollowResult },
+  'process/flush': { params: process.FlushParams, result: process.FlushResult },
+  ping: { params: session.NoParams, result: session.PingResult },
   'session/close': { params: session.SessionCloseParams, result: session.SessionCloseResult },
 } as const satisfies Record<RequestMethod, { params: z.ZodType; result: z.ZodType }>;
 

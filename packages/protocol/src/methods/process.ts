@@ -214,6 +214,27 @@ export const ProcessSummary = z.object({
 });
 export const ListResult = z.object({ processes: z.array(ProcessSummary), epoch: text });
 
+export const FollowParams = z.object({
+  processId: text,
+  /** Pushes go on behind this event. Default 0: from the first one that is kept. */
+  afterSeq: u64.nullish(),
+  /** The life of the server the cursor belongs to; another one is refused. */
+  epoch: text.nullish(),
+});
+export const FollowResult = z.object({
+  epoch: text,
+  /** All events from this seq on are held; a higher one than `afterSeq + 1` means a gap, which is pushed first. */
+  firstRetainedSeq: u64,
+  /** The number the next event will get. */
+  nextSeq: u64,
+});
+
+export const FlushParams = z.object({ processId: text });
+export const FlushResult = z.object({
+  /** Every event through this one was pushed on this connection before this answer. */
+  throughSeq: u64,
+});
+
 export const ReleaseParams = z.object({ processId: text });
 export const ReleaseResult = z.object({});
 

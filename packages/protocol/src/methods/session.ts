@@ -26,6 +26,13 @@ export const InitializeParams = z.object({
   attachId: z.string().nullish(),
   /** How long the session shall live while detached, in ms; the server caps it. */
   leaseMs: u64.nullish(),
+  /**
+   * How to attach to the session `resumeSessionId` names: `control` (the default), of which there is one, or `observe`, of
+   * which there may be many: they receive output and may read, and change nothing. An `observeId` admits to the latter.
+   */
+  attach: z.enum(['control', 'observe']).nullish(),
+  /** Take control from whoever has it. Default false. */
+  takeOver: flag.nullish(),
 });
 
 export const ShellInfo = z.object({ name: z.string(), path: z.string() });
@@ -59,7 +66,10 @@ export const ServerLimits = z.object({
 });
 
 export const InitializeResult = z.object({
+  /** Whoever knows it can control the session; an observer gets back the id it came with. */
   sessionId: z.string(),
+  /** A second id of the session, which admits observers only. */
+  observeId: z.string(),
   environmentInfo: EnvironmentInfo,
   serverInfo: z.object({ name: z.string(), version: z.string() }),
   protocolVersion: u64,
@@ -76,5 +86,6 @@ export const InitializeResult = z.object({
 export const EnvironmentStatusResult = z.object({ status: z.literal('ready') });
 export const SessionCloseParams = z.object({}).nullish();
 export const SessionCloseResult = z.object({});
+export const PingResult = z.object({});
 /** Methods without parameters take absent, null or an empty object. */
 export const NoParams = z.strictObject({}).nullish();

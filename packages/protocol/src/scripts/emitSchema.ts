@@ -37,6 +37,8 @@ function protocolSchema(): string {
 
 const cell = (text: string): string => text.replaceAll('|', '\\|');
 
+const yesNo = (value: boolean): string => (value ? 'yes' : 'no');
+
 function errorTable(): string {
   const rows = Object.entries(reasons).map(([reason, entry]: [string, ReasonEntry]) => {
     const kind = entry.kind === undefined ? '' : `\`${entry.kind}\``;
@@ -51,16 +53,16 @@ function errorTable(): string {
 
 function methodTable(): string {
   const rows = Object.entries(requests).map(
-    ([method, { family, replay, urgent, extension }]) =>
-      `| \`${method}\` | request | ${extension ? 'ours' : 'base'} | ${family} | ${replay} | ${urgent ? 'yes' : 'no'} |`,
+    ([method, { family, replay, urgent, extension, observers }]) =>
+      `| \`${method}\` | request | ${extension ? 'ours' : 'base'} | ${family} | ${replay} | ${yesNo(urgent)} | ${yesNo(observers)} |`,
   );
   const notification = (direction: string, table: Record<string, { extension: boolean }>): string[] =>
     Object.entries(table).map(
-      ([method, { extension }]) => `| \`${method}\` | ${direction} | ${extension ? 'ours' : 'base'} | | | |`,
+      ([method, { extension }]) => `| \`${method}\` | ${direction} | ${extension ? 'ours' : 'base'} | | | | |`,
     );
   return [
-    '| method | kind | origin | family | after a cut | passes the queue |',
-    '| --- | --- | --- | --- | --- | --- |',
+    '| method | kind | origin | family | after a cut | passes the queue | observers |',
+    '| --- | --- | --- | --- | --- | --- | --- |',
     ...rows,
     ...notification('notification to the server', clientNotifications),
     ...notification('notification to the client', serverNotifications),
