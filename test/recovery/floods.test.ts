@@ -101,17 +101,19 @@ class Cutter {
   }
 
   #refuse(offset: number): void {
-    const { proxy } = this.#joined;
-    if (this.#policy === 'pause') {
-      proxy.refuse(1 + this.#random.integer(scaled(2, 4)));
-      return;
-    }
-    const mark = Math.min(PARTS, Math.ceil(offset / PART_BYTES) + PARTS_PAST_WINDOW);
+    const { proxy, server } = this.#joined;
     const cutsBefore = proxy.counters.cuts;
+    const part = Math.min(PARTS, Math.ceil(offset / PART_BYTES) + PARTS_PAST_WINDOW);
+    const isWritten = (mark: number): boolean => existsSync(join(marks, String(mark)));
     proxy.refuse(true);
     const lasted = async (): Promise<void> => {
       await until(() => proxy.counters.cuts > cutsBefore, 'the cut');
-      await until(() => existsSync(join(marks, String(mark))), `part ${mark} to be written while nobody is attached`);
+      await until(() => server.gauges().attachedSessions === 0, 'the server to notice the cut');
+      if (this.#policy === 'pause') {
+        await until(() => server.gauges().heldBackProcesses === 1 || isWritten(PARTS), 'the flood to be held back');
+      } else {
+        await until(() => isWritten(part), `part ${part} to be written while nobody is attached`);
+      }
       proxy.refuse(false);
     };
     const lasting = lasted();

@@ -1,5 +1,5 @@
 /** The highest values of a server's gauges while a test runs. */
-import type { ExecServer, Gauges } from '@exec-server/server';
+import type { ExecServer } from '@exec-server/server';
 
 const watched = ['retainedBytes', 'spooledBytes', 'queuedBytes', 'stdinQueuedBytes'] as const;
 type Watched = (typeof watched)[number];
@@ -22,8 +22,8 @@ export class Peaks {
   }
 
   sample(): void {
-    const gauges: Gauges & { readonly queuedBytes?: number } = this.#server.gauges();
-    for (const name of watched) this.#highest[name] = Math.max(this.#highest[name], gauges[name] ?? 0);
+    const gauges = this.#server.gauges();
+    for (const name of watched) this.#highest[name] = Math.max(this.#highest[name], gauges[name]);
   }
 
   /** Ends the watch. */
