@@ -138,7 +138,7 @@ async function takeCut(
     proxy: { seed: random.seed },
   });
   const handle = await joined.client.start({ argv: markedFlood(), stdin: 'pipe', detached });
-  const peaks = new Peaks(joined.server);
+  const peaks = new Peaks(joined);
   const cutter = new Cutter(joined, random, detached);
   let ending: Promise<void> | undefined;
   const taken = await takeFlood(handle, async ({ view }) => {
@@ -152,8 +152,10 @@ async function takeCut(
     ending = handle.end('\n');
   });
   await ending;
-  const { retainedBytes, spooledBytes } = peaks.stop();
+  const { retainedBytes, spooledBytes, tailBytes, reorderBytes } = peaks.stop();
   expect(retainedBytes).toBeLessThanOrEqual(WINDOW_BYTES);
+  expect(tailBytes).toBeLessThanOrEqual(limits.CLIENT_TAIL_BYTES);
+  expect(reorderBytes).toBeLessThanOrEqual(limits.REORDER_BYTES);
   expect(joined.proxy.counters.cuts).toBe(CUTS + 1);
   expect(await handle.wait()).toMatchObject({ exitCode: 0 });
   return { taken, joined, spooledBytes };

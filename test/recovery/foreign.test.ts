@@ -5,6 +5,7 @@ import { type FaultProxy, type FaultRule, hasMethod, startFaultProxy } from '@ex
 import { describe, expect, it } from 'vitest';
 import { floodArgv, floodBytes, floodDigest, FloodView } from '../support/flood.js';
 import { ForeignClient, type ForeignProcess, WAITING_BYTES, WAITING_EVENTS } from '../support/foreignClient.js';
+import { FakePlatform } from '../support/fakePlatform.js';
 import { behind, Gate } from '../support/gate.js';
 import { ManualClock } from '../support/manualClock.js';
 import { RawError, startOf } from '../support/rawPeer.js';
@@ -82,6 +83,7 @@ describe(`a flood of ${BYTES} bytes for a foreign client`, () => {
     await ended(served);
     expect(served.server.gauges().spooledBytes).toBeGreaterThanOrEqual(BYTES - limits.RETAINED_BYTES_PER_PROCESS);
     await served.client.resume();
+    expect(served.client.largest.bytes).toBeGreaterThan(MIB);
     await served.client.ended(process);
     expectWhole(served.client, process, view);
     await served.expectClean();
@@ -146,6 +148,59 @@ describe(`a flood of ${BYTES} bytes for a foreign client`, () => {
     clock.advance(1);
     await served.client.ended(process);
     expectWhole(served.client, process, view);
+    await served.expectClean();
+  });
+});
+
+describe('a flood in tiny chunks for a foreign client', () => {
+  it('arrives whole, and no answer has more chunks or JSON values than it can take', async () => {
+    const lines = 120_000;
+    const platform = new FakePlatform();
+    const served = await serve({ platform, guard: false });
+    const view = new FloodView();
+    const process = await served.client.start('flood', ['flood'], { taken: (bytes) => view.output(bytes) });
+    await served.client.cut();
+    await until(() => served.server.gauges().attachedSessions === 0, 'the server to notice the cut');
+    const [child] = platform.children;
+    for (let line = 0; line < lines; line += 1) child?.outputs[0]?.emit(`${String(line).padStart(15, '0')}\n`);
+    child?.exit();
+    child?.endOutputs();
+    await served.client.resume();
+    expect(served.client.largest.chunks).toBeGreaterThan(10_000);
+    await served.client.ended(process);
+    expectTakeable(served.client, process);
+    expect(process).toMatchObject({ exitCode: 0, last: lines + 2 });
+    expect(view).toMatchObject({ received: floodBytes(lines), digest: floodDigest(lines) });
+    await served.expectClean();
+  });
+});
+
+describe(`a flood of ${BYTES} bytes of which the beginning is gone, for a foreign client`, () => {
+  it('is a jump behind which little is pushed until it reads, and what it reads says that something is missing', async () => {
+    await using gate = await Gate.make();
+    const clock = new ManualClock();
+    const most = 8 * MIB;
+    const spoolLimits = { processBytes: most, sessionBytes: most, serverBytes: most };
+    const served = await serve({ clock, spoolLimits });
+    const { client } = served;
+    const process = await client.start('flood', behind(gate, floodArgv(LINES)));
+    const other = await client.start('other', ['sh', '-c', 'read go; echo on'], { stdin: 'pipe' });
+    await client.cut();
+    await until(() => served.server.gauges().attachedSessions === 0, 'the server to notice the cut');
+    await gate.open();
+    await until(() => served.server.gauges().runningProcesses === 1, 'the flood to end on the server', 30_000);
+    await client.resume({ listenOnly: true });
+    clock.advance(limits.FIRST_READ_WAIT_MS);
+    await client.until(() => process.waitedBytes >= limits.BYTES_BEHIND_HOLE / 2);
+    for (let call = 0; call < 20; call += 1) await client.peer.request('environment/status', {});
+    expectTakeable(client, process);
+    expect(process.waitedEvents).toBeLessThanOrEqual(limits.EVENTS_BEHIND_HOLE);
+    expect(process.waitedBytes).toBeLessThanOrEqual(limits.BYTES_BEHIND_HOLE);
+    expect(process.last).toBe(0);
+    await client.replay(process);
+    expect(process.failure).toMatch('event 1 is no longer retained');
+    await client.write('other', 'go\n');
+    await client.ended(other);
     await served.expectClean();
   });
 });

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Client, ProcessEvent, ProcessHandle } from '@exec-server/client';
 import { limits } from '@exec-server/protocol';
-import type { ExecServer } from '@exec-server/server';
 import { describe, expect, it } from 'vitest';
 import { floodArgv, floodBytes, floodDigest } from '../support/flood.js';
 import { join, links } from '../support/links.js';
@@ -16,17 +15,16 @@ const MIB = 1024 * 1024;
 /** More than one read of a child's stream, and more than one chunk as it is sent. */
 const ONE_CHUNK_BYTES = 128 * 1024;
 
-/** What one attached process may keep: nothing of it goes to the disk, and the way out holds little. */
-function expectBounded(peaks: Peaks | undefined, processes: number): void {
-  if (peaks === undefined) return;
-  const { retainedBytes, spooledBytes, queuedBytes } = peaks.stop();
+/** What attached processes may keep: nothing of them goes to the disk, and the way out holds little. */
+function expectBounded(peaks: Peaks, processes: number): void {
+  const { retainedBytes, spooledBytes, queuedBytes, tailBytes, reorderBytes, backlogBytes } = peaks.stop();
   expect(retainedBytes).toBeLessThanOrEqual(processes * limits.RETAINED_BYTES_PER_PROCESS);
   expect(spooledBytes).toBe(0);
   expect(queuedBytes).toBeLessThanOrEqual(limits.OUTBOX_HIGH_WATER_BYTES + ONE_CHUNK_BYTES);
+  expect(tailBytes).toBeLessThanOrEqual(processes * limits.CLIENT_TAIL_BYTES);
+  expect(reorderBytes).toBeLessThanOrEqual(processes * limits.REORDER_BYTES);
+  expect(backlogBytes).toBeLessThanOrEqual(processes * (limits.CATCH_UP_READ_BYTES + ONE_CHUNK_BYTES));
 }
-
-const watch = (server: ExecServer | undefined): Peaks | undefined =>
-  server === undefined ? undefined : new Peaks(server);
 
 /** Output bytes a process has written so far, those nobody took included. */
 async function writtenBytes(client: Client, { processId }: ProcessHandle): Promise<number> {
@@ -73,7 +71,7 @@ describe.each(links)('over %s, a reader that has stalled', (link) => {
   it('holds back its own process alone: a ticker beside it loses no tick, and memory stays flat', async () => {
     const joined = await join(link);
     const { client, server } = joined;
-    const peaks = watch(server);
+    const peaks = new Peaks(joined);
     const yes = await client.start({ argv: ['yes'] });
     const events = yes[Symbol.asyncIterator]();
     const first = await events.next();
@@ -81,7 +79,6 @@ describe.each(links)('over %s, a reader that has stalled', (link) => {
     for (let tick = 0; tick < scaled(200, 2_000); tick += 1) await ticker.tick();
     const written = await writtenBytes(client, yes);
     expect(written).toBeLessThanOrEqual(limits.PAUSE_PROCESS_BYTES + 2 * ONE_CHUNK_BYTES);
-    expect(client.gauges().tailBytes).toBeLessThanOrEqual(2 * limits.CLIENT_TAIL_BYTES);
     if (server !== undefined) {
       await until(() => server.gauges().heldBackProcesses === 1, 'the writer to be held back');
       await ticker.tick();
@@ -118,19 +115,18 @@ describe.each(links)('over %s, a process that writes a lot to both streams', (li
 
   it('ends when nobody reads', async () => {
     const joined = await join(link);
-    const peaks = watch(joined.server);
+    const peaks = new Peaks(joined);
     const handle = await joined.client.start({ argv });
     expect(await handle.wait()).toMatchObject({ exitCode: 0 });
     expect(await handle.closed()).toMatchObject({ reason: 'ended' });
     expect(await writtenBytes(joined.client, handle)).toBe(2 * bytes);
-    expect(joined.client.gauges().tailBytes).toBeLessThanOrEqual(limits.CLIENT_TAIL_BYTES);
     expectBounded(peaks, 1);
     await joined.expectClean();
   });
 
   it('gives all of stdout to a reader that leaves stderr alone', async () => {
     const joined = await join(link);
-    const peaks = watch(joined.server);
+    const peaks = new Peaks(joined);
     const handle = await joined.client.start({ argv });
     const hash = createHash('sha256');
     let received = 0;
@@ -153,8 +149,8 @@ describe.each(links)('over %s, a flood for a reader that takes its time', (link)
 
   it('arrives whole, never far ahead of the reader, while other calls pass it', async () => {
     const joined = await join(link);
-    const { client, server } = joined;
-    const peaks = watch(server);
+    const { client } = joined;
+    const peaks = new Peaks(joined);
     const handle = await client.start({ argv: floodArgv(lines) });
     let events = 0;
     let ahead = 0;
@@ -163,10 +159,7 @@ describe.each(links)('over %s, a flood for a reader that takes its time', (link)
       events += 1;
       if (event.type === 'output') createHash('sha512').update(event.bytes).digest();
       await nextTurn();
-      const gauges = client.gauges();
-      expect(gauges.tailBytes).toBeLessThanOrEqual(limits.CLIENT_TAIL_BYTES);
-      expect(gauges.reorderBytes).toBeLessThanOrEqual(limits.REORDER_BYTES);
-      expect(gauges.backlogBytes).toBeLessThanOrEqual(limits.CATCH_UP_READ_BYTES + ONE_CHUNK_BYTES);
+      peaks.sample();
       if (events % 32 === 0) ahead = Math.max(ahead, (await writtenBytes(client, handle)) - view.offset);
       if (view.offset < bytes / 2 || callsInAStall > 0) return;
       // Nothing is taken while these are answered.

@@ -192,9 +192,7 @@ export class ForeignClient {
   async resume({ listenOnly = false } = {}): Promise<void> {
     await until(() => this.#dial(), 'the session to be free');
     if (listenOnly) return;
-    await Promise.all(
-      [...this.#processes.values()].filter(({ over }) => !over).map((process) => this.#replay(process)),
-    );
+    await Promise.all([...this.#processes.values()].filter(({ over }) => !over).map((process) => this.replay(process)));
   }
 
   /** Waits for the close of a process on this connection. Throws when it fails. */
@@ -227,7 +225,8 @@ export class ForeignClient {
     return () => this.#changed.delete(look);
   }
 
-  async #replay(process: ForeignProcess): Promise<void> {
+  /** Reads once from the cursor, and merges. */
+  async replay(process: ForeignProcess): Promise<void> {
     const params = { processId: process.processId, afterSeq: process.last, waitMs: 0 };
     await this.peer.request('process/read', params, (answer) => {
       process.replayed(answer as unknown as ReadAnswer);
