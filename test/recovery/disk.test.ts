@@ -19,7 +19,7 @@ import { type FloodTaken, takeFlood } from '../support/takeFlood.js';
 import { until } from '../support/until.js';
 
 const MIB = 1024 * 1024;
-const LINES = scaled(16, 100) * (MIB / 16);
+const LINES = scaled(12, 100) * (MIB / 16);
 const BYTES = floodBytes(LINES);
 
 let folder: string;

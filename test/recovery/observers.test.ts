@@ -101,10 +101,13 @@ class Observer {
   }
 }
 
-/** Comes and goes at random until the process has ended. */
-async function observe(url: string, session: string, random: SeededRandom): Promise<Observer> {
-  const observer = new Observer(url, session);
+/** Comes and goes at random until the process has ended; mostly it stays away for longer than what it missed is kept. */
+async function observe(observer: Observer, controller: FloodTaken, random: SeededRandom): Promise<Observer> {
   for (let life = 1; life < LIVES; life += 1) {
+    if (life > 1) {
+      const due = Math.min(BYTES, observer.view.offset + random.integer(BYTES / 2));
+      await until(() => controller.view.offset >= due, `the controller to be at byte ${due}`, 60_000);
+    }
     await observer.join();
     await observer.reach(observer.view.offset + 1 + random.integer(BYTES / LIVES));
     if (observer.order.at(-1) === 'closed') break;
@@ -155,10 +158,12 @@ describe(`a flood of ${BYTES} bytes`, () => {
       const observeId = await observeIdOf(url, client.sessionId);
       const peaks = new Peaks({ server });
       const handle = await client.start({ processId: 'flood', argv: behind(gate, floodArgv(LINES)) });
-      const observing = Array.from({ length: OBSERVERS }, (_, index) =>
-        observe(url, index % 2 === 0 ? client.sessionId : observeId, random.fork(`observer ${index}`)),
-      );
-      const taking = takeFlood(handle);
+      const controller = new FloodTaken();
+      const observing = Array.from({ length: OBSERVERS }, (_, index) => {
+        const observer = new Observer(url, index % 2 === 0 ? client.sessionId : observeId);
+        return observe(observer, controller, random.fork(`observer ${index}`));
+      });
+      const taking = takeFlood(handle, () => {}, controller);
       await until(() => server.gauges().observers === OBSERVERS, 'the observers to join');
       await gate.open();
       const taken = await taking;
