@@ -5,6 +5,7 @@ export { Client } from './client.js';
 export { connect, type ConnectOptions, type TransportOptions } from './connect.js';
 export { ClientError, type ClientErrorCode, clientErrorCodes, type ClientErrorData, isClientError } from './errors.js';
 export type { ClosedEvent, Closing, Exit, ExitedEvent, GapEvent, OutputEvent, ProcessEvent } from './events.js';
+export type { ClientGauges, RecordGauges, SessionGauges } from './gauges.js';
 export { LazyClient, lazyClient } from './lazyClient.js';
 export type { ClientState, CommonOptions, ServerInfo } from './options.js';
 export {

@@ -7,6 +7,7 @@ import { ClientError, isClientError } from '../errors.js';
 import type { Exit, GapEvent, ProcessEvent } from '../events.js';
 import type { ProcessRecord } from '../registry/processRecord.js';
 import { Subscription } from '../registry/subscription.js';
+import { flushProcess } from './flush.js';
 import type { StdinQueue } from './stdinQueue.js';
 import { byteStream, type OutputName, stdinStream, StreamReader, textOf } from './streams.js';
 import { type WaitOptions, within } from './waiting.js';
@@ -41,6 +42,9 @@ export interface EventsOptions {
   readonly afterSeq?: number | undefined;
 }
 
+/** A reader that is slow for hours may skip any number of gaps. */
+const GAPS_KEPT = 1_024;
+
 export interface HandleHost {
   readonly calls: Calls;
   readonly clock: Clock;
@@ -68,7 +72,7 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   readonly #stdin: StdinQueue;
   readonly #host: HandleHost;
   readonly #afterSeq: number;
-  readonly #gaps: GapEvent[] = [];
+  #gaps: GapEvent[] = [];
   #cursor: number;
   #stdout: ReadableStream<Uint8Array> | undefined;
   #stderr: ReadableStream<Uint8Array> | undefined;
@@ -131,9 +135,12 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
     return this.#stdinStream;
   }
 
-  /** Gaps that `stdout`, `stderr` and `text` have skipped; a gap may belong to either stream, and each reader notes it. */
+  /**
+   * Gaps that `stdout`, `stderr` and `text` have skipped, the last 1,024 of them; a gap may belong to either stream, and each
+   * reader notes it.
+   */
   get gaps(): readonly GapEvent[] {
-    return this.#gaps;
+    return this.#gaps.slice(-GAPS_KEPT);
   }
 
   /**
@@ -147,7 +154,8 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   /**
    * Writes to stdin; resolves when the server has accepted all of it. Writes keep their order, and each byte arrives once
    * whatever happens to the connection. A program that does not read makes this wait. Do not change the bytes meanwhile.
-   * Rejects with STDIN_CLOSED (`data.acceptedBytes` of this write were accepted).
+   * Rejects with STDIN_CLOSED (`data.acceptedBytes` of this write were accepted), and with STDIN_FULL when 64 MiB of writes
+   * that nobody waited for are queued.
    */
   async write(data: string | Uint8Array): Promise<void> {
     await this.#stdin.write(toBytes(data));
@@ -156,6 +164,16 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   /** Closes stdin behind everything written before, and behind `data`. NOT_SUPPORTED on foreign servers. */
   async end(data: string | Uint8Array = ''): Promise<void> {
     await this.#stdin.write(toBytes(data), true);
+  }
+
+  /**
+   * Resolves when everything the server had of this process at the time of the call has been released here in order: an
+   * iterator that goes on has it all without another wait. Rejects when output cannot be had any more. One that lags holds
+   * this up, since the server then sends no more. NOT_SUPPORTED on foreign servers.
+   */
+  async flush(options: CallOptions = {}): Promise<void> {
+    this.#host.requireExtended('process/flush');
+    await flushProcess(this.#host.calls, this.#record, options);
   }
 
   /**
@@ -261,6 +279,7 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   }
 
   readonly #noteGap = (gap: GapEvent): void => {
+    if (this.#gaps.length >= 2 * GAPS_KEPT) this.#gaps = this.#gaps.slice(-GAPS_KEPT);
     this.#gaps.push(gap);
   };
 }

@@ -14,8 +14,8 @@ import { settled, Waiters, type Wish } from './waiters.js';
 
 /** What a record asks of its surroundings. */
 export interface RecordHost {
-  /** Consumed bytes after which an acknowledgement is due. */
-  readonly ackEveryBytes: number;
+  /** Consumed bytes after which an acknowledgement is due; undefined where nothing is acknowledged. */
+  readonly ackEveryBytes: number | undefined;
   /** Tells the server that everything up to `seq` was consumed. */
   acknowledge(processId: string, seq: number): void;
   /** Something is known to exist beyond a hole; `urgent` when it had to be dropped. */
@@ -30,6 +30,8 @@ export interface RecordHost {
 export interface Consumer {
   /** Last seq handed over. */
   readonly cursor: number;
+  /** Output bytes it has read back from the server and not handed over. */
+  readonly backlogBytes: number;
   /** Something was released, or the record ended. */
   wake(): void;
 }
@@ -46,10 +48,12 @@ export class ProcessRecord {
   readonly #host: RecordHost;
   readonly #reorder: Reorder;
   readonly #tail: EventTail;
-  readonly #ledger: AckLedger;
+  /** Absent where nothing is acknowledged: it would grow for as long as a consumer lags. */
+  readonly #ledger: AckLedger | undefined;
   readonly #consumers = new Set<Consumer>();
   readonly #exitWaiters = new Waiters<Exit>();
   readonly #closeWaiters = new Waiters<Closing>();
+  readonly #releaseWaiters = new Waiters<void>();
   #phase: RecordPhase = 'starting';
   #pid: number | undefined;
   /** Seq of the exit event, once it is known. */
@@ -64,7 +68,7 @@ export class ProcessRecord {
     this.#host = host;
     this.#reorder = new Reorder(afterSeq);
     this.#tail = new EventTail(afterSeq, limits.CLIENT_TAIL_BYTES);
-    this.#ledger = new AckLedger(afterSeq, host.ackEveryBytes);
+    this.#ledger = host.ackEveryBytes === undefined ? undefined : new AckLedger(afterSeq, host.ackEveryBytes);
   }
 
   get phase(): RecordPhase {
@@ -90,6 +94,22 @@ export class ProcessRecord {
 
   get hasHole(): boolean {
     return this.#reorder.hasHole && (this.#phase === 'live' || this.#phase === 'starting');
+  }
+
+  /** Output bytes held behind a hole. */
+  get reorderBytes(): number {
+    return this.#reorder.heldBytes;
+  }
+
+  /** Bytes of the newest events, kept for those who come late. */
+  get tailBytes(): number {
+    return this.#tail.bytes;
+  }
+
+  get backlogBytes(): number {
+    let bytes = 0;
+    for (const consumer of this.#consumers) bytes += consumer.backlogBytes;
+    return bytes;
   }
 
   /** The start is known to have taken place. */
@@ -148,6 +168,7 @@ export class ProcessRecord {
     if (closed && nextSeq - 1 <= this.afterSeq && this.#phase === 'live') {
       this.#noteClosed(closing);
       this.#wakeConsumers();
+      this.#releaseWaiters.resolve();
     }
   }
 
@@ -187,6 +208,7 @@ export class ProcessRecord {
 
   /** Acknowledges what every consumer has taken; with no consumer, everything that arrived. */
   noteConsumed(): void {
+    if (this.#ledger === undefined) return;
     let consumed = this.#tail.lastSeq;
     for (const { cursor } of this.#consumers) consumed = Math.min(consumed, cursor);
     const due = this.#ledger.consumed(consumed);
@@ -195,8 +217,8 @@ export class ProcessRecord {
 
   /** After a cut the server may have missed acknowledgements; without them it would wait for ever. */
   repeatAck(): void {
-    this.#ledger.forgetSent();
-    const seq = this.#ledger.take();
+    this.#ledger?.forgetSent();
+    const seq = this.#ledger?.take();
     if (seq !== undefined) this.#host.acknowledge(this.processId, seq);
   }
 
@@ -207,6 +229,7 @@ export class ProcessRecord {
     this.#failure = error.with({ processId: this.processId, cursor: this.cursor });
     this.#exitWaiters.reject(this.#failure);
     this.#closeWaiters.reject(this.#failure);
+    this.#releaseWaiters.reject(this.#failure);
     this.#wakeConsumers();
   }
 
@@ -223,6 +246,18 @@ export class ProcessRecord {
     return this.#closeWaiters.add();
   }
 
+  /**
+   * Undefined once everything up to `seq` was released, else a wait for the next release, to be followed by this question
+   * again. What is missing is read if it does not come. Throws when nothing more comes.
+   */
+  waitReleased(seq: number): Wish<void> | undefined {
+    if (this.cursor >= seq || this.#phase === 'closed') return undefined;
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#reorder.expect(seq);
+    this.#host.holeSeen(this, false);
+    return this.#releaseWaiters.add();
+  }
+
   #exitPlace(): { exitSeq?: number } {
     return this.#exitSeq === undefined ? {} : { exitSeq: this.#exitSeq };
   }
@@ -230,11 +265,12 @@ export class ProcessRecord {
   #release(events: readonly ProcessEvent[]): void {
     for (const event of events) {
       this.#tail.append(event);
-      this.#ledger.released(event);
+      this.#ledger?.released(event);
       if (event.type === 'exited') this.#noteExit(exitOfEvent(event), event.seq);
       if (event.type === 'closed') this.#noteClosed(event);
     }
     this.#wakeConsumers();
+    this.#releaseWaiters.resolve();
     this.noteConsumed();
   }
 
