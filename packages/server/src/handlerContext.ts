@@ -1,7 +1,6 @@
 /** What a handler gets besides its params. */
-import type { Seq } from '@exec-server/protocol';
 import type { Parking } from './connection/parking.js';
-import type { Process } from './processes/process.js';
+import type { Pushes } from './connection/pushes.js';
 import type { ServerContext } from './serverContext.js';
 import type { Session } from './sessions/session.js';
 
@@ -9,6 +8,7 @@ export interface HandlerContext {
   readonly server: ServerContext;
   readonly session: Session;
   readonly parking: Parking;
-  /** The caller has everything through `afterSeq`, and this reply goes on through `throughSeq`. */
-  readonly readThrough: (process: Process, afterSeq: Seq, throughSeq: Seq, reply: object) => void;
+  readonly pushes: Pushes;
+  /** Runs `action` when the answer with this result has been handed to the transport. */
+  readonly afterReply: (reply: object, action: () => void) => void;
 }

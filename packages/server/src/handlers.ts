@@ -11,6 +11,7 @@ import {
 import type { Parked } from './connection/parking.js';
 import type { HandlerContext } from './handlerContext.js';
 import { listProcesses, releaseProcess, resizeProcess } from './processes/bookkeeping.js';
+import { flushProcess, followProcess } from './processes/followHandler.js';
 import { readProcess } from './processes/readHandler.js';
 import { signalProcess } from './processes/signalHandler.js';
 import { startProcess } from './processes/startHandler.js';
@@ -33,6 +34,9 @@ export const handlers: { readonly [M in Exclude<RequestMethod, 'initialize'>]: H
   'process/resize': resizeProcess,
   'process/list': listProcesses,
   'process/release': releaseProcess,
+  'process/follow': followProcess,
+  'process/flush': flushProcess,
+  ping: () => ({}),
   'session/close': ({ server, session }) => {
     server.sessions.end(session, 'closed by its client');
     return {};
@@ -42,10 +46,12 @@ export const handlers: { readonly [M in Exclude<RequestMethod, 'initialize'>]: H
 export async function initializeResult(
   server: ServerContext,
   session: Session,
-  resumed: boolean,
+  /** The id the client knows the session by. */
+  { id, resumed }: { readonly id: string; readonly resumed: boolean },
 ): Promise<InitializeResult> {
   return {
-    sessionId: session.id,
+    sessionId: id,
+    observeId: session.observeId,
     environmentInfo: server.environmentInfo,
     serverInfo: { name: 'exec-server', version: PACKAGE_VERSION },
     protocolVersion: PROTOCOL_VERSION,

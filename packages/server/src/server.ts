@@ -21,6 +21,10 @@ export interface ExecServerOptions {
   readonly exitedRetentionMs?: number | undefined;
   /** Output kept in memory per process, in bytes. Default 4 MiB; at least 2 MiB plus one read. */
   readonly retainedBytesPerProcess?: number | undefined;
+  /** The same for the processes of one session together; the one that holds most gives way. Default 256 MiB. */
+  readonly retainedBytesPerSession?: number | undefined;
+  /** The same for all processes. Default 1 GiB. */
+  readonly retainedBytesPerServer?: number | undefined;
   /**
    * Requests of one connection that run at a time. 1: strictly one after the other, waits included, as the reference does.
    * Default: 64, and requests that wait (long polls, writes without room) do not count.
@@ -47,14 +51,20 @@ export interface Gauges {
   readonly connections: number;
   readonly sessions: number;
   readonly attachedSessions: number;
+  /** Connections that observe a session. */
+  readonly observers: number;
   /** Processes that run or are kept after their end. */
   readonly processes: number;
   readonly runningProcesses: number;
+  /** Processes whose writes block because their reader or the disk is behind. */
+  readonly heldBackProcesses: number;
   /** Output bytes in memory. */
   readonly retainedBytes: number;
   /** Output bytes in the spool, and those of them that are not on disk yet. */
   readonly spooledBytes: number;
   readonly spoolPendingBytes: number;
+  /** Bytes on their way out: given to a transport and not sent, or fetched from the spool for it. */
+  readonly queuedBytes: number;
   /** Bytes accepted for stdin and not taken by the children yet. */
   readonly stdinQueuedBytes: number;
   /** Requests that are not answered yet. */
@@ -132,6 +142,8 @@ class Server implements ExecServer {
         leaseMs: clampTimerMs(options.sessionLeaseMs ?? limits.SESSION_LEASE_MS),
         exitedRetentionMs: clampTimerMs(options.exitedRetentionMs ?? limits.EXITED_RETENTION_MS),
         retainedBytesPerProcess,
+        retainedBytesPerSession: options.retainedBytesPerSession ?? limits.RETAINED_BYTES_PER_SESSION,
+        retainedBytesPerServer: options.retainedBytesPerServer ?? limits.RETAINED_BYTES_PER_SERVER,
       }),
       starts: new PQueue({ concurrency: limits.CONCURRENT_STARTS }),
       epoch: epoch(life),
@@ -165,7 +177,7 @@ class Server implements ExecServer {
   }
 
   async listen(options: WebSocketListenOptions = {}): Promise<WebSocketListener> {
-    const { log } = this.#context;
+    const { log, clock } = this.#context;
     const listener = await listenWebSocket(options, {
       accept: (transport, peer, isSilent) => {
         log('info', 'connection accepted', { peer });
@@ -176,6 +188,7 @@ class Server implements ExecServer {
         });
       },
       connections: () => this.#connections.size,
+      clock,
       log,
     });
     this.#listeners.add(listener);
@@ -190,11 +203,14 @@ class Server implements ExecServer {
       connections: this.#connections.size,
       sessions: sessions.length,
       attachedSessions: sessions.filter((session) => session.attachment !== undefined).length,
+      observers: sum(sessions.map(({ observers }) => observers)),
       processes: processes.length,
       runningProcesses: processes.filter(({ state }) => state === 'running' || state === 'starting').length,
+      heldBackProcesses: processes.filter(({ heldBack }) => heldBack).length,
       retainedBytes: sum(processes.map(({ log }) => log.retainedBytes)),
       spooledBytes: this.#spools.spooledBytes,
       spoolPendingBytes: this.#spools.pendingBytes,
+      queuedBytes: sum([...this.#connections].map(({ queuedBytes }) => queuedBytes)),
       stdinQueuedBytes: sum(processes.map(({ stdinQueuedBytes }) => stdinQueuedBytes)),
       pendingRequests: sum([...this.#connections].map(({ pendingRequests }) => pendingRequests)),
     };
@@ -246,6 +262,14 @@ function checkOptions(options: ExecServerOptions, retainedBytes: number): void {
   const { concurrentRequests } = options;
   if (concurrentRequests !== undefined && !(Number.isInteger(concurrentRequests) && concurrentRequests >= 1)) {
     throw new RangeError(`concurrentRequests is ${concurrentRequests}; it must be a whole number from 1`);
+  }
+  for (const name of ['retainedBytesPerSession', 'retainedBytesPerServer'] as const) {
+    const value = options[name];
+    if (value !== undefined && !(value >= retainedBytes)) {
+      throw new RangeError(
+        `${name} is ${value}; it must be at least retainedBytesPerProcess, which is ${retainedBytes}`,
+      );
+    }
   }
   for (const name of ['sessionLeaseMs', 'exitedRetentionMs'] as const) {
     const value = options[name];

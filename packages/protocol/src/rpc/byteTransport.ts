@@ -49,6 +49,10 @@ class ByteTransport implements Transport {
   /** Lines that were decoded while paused. */
   #held: string[] = [];
   #inputEnded = false;
+  /** Messages given to the sink, and those of them it has written. */
+  #sent = 0;
+  #written = 0;
+  #waiting: { readonly sent: number; readonly arrived: () => void }[] = [];
 
   constructor(source: ByteSource, sink: ByteSink, options: ByteTransportOptions) {
     this.label = options.label;
@@ -88,8 +92,9 @@ class ByteTransport implements Transport {
       });
     }
     // An error arrives at the sink's listener as well, which ends the transport.
+    this.#sent += 1;
     const done = (error?: Error | null): void => {
-      if (error === undefined || error === null) this.#listener?.drained();
+      if (error === undefined || error === null) this.#wrote();
     };
     if (typeof message === 'string') {
       this.#sink.write(`${message}\n`, done);
@@ -97,6 +102,13 @@ class ByteTransport implements Transport {
       this.#sink.write(message, () => {});
       this.#sink.write(LF, done);
     }
+  }
+
+  /** Written is all that can be known of a pipe. */
+  confirm(arrived: () => void): void {
+    if (this.#closed) return;
+    this.#waiting.push({ sent: this.#sent, arrived });
+    if (this.#written === this.#sent) queueMicrotask(() => this.#tellArrived());
   }
 
   pause(): void {
@@ -143,6 +155,18 @@ class ByteTransport implements Transport {
       }
       if (this.#paused) this.#held.push(text);
       else this.#listener?.message(text);
+    }
+  }
+
+  #wrote(): void {
+    this.#written += 1;
+    this.#listener?.drained();
+    this.#tellArrived();
+  }
+
+  #tellArrived(): void {
+    while (!this.#closed && (this.#waiting[0]?.sent ?? Number.POSITIVE_INFINITY) <= this.#written) {
+      this.#waiting.shift()?.arrived();
     }
   }
 

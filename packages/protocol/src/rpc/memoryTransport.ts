@@ -21,6 +21,10 @@ class MemoryEnd implements Transport {
   #scheduled = false;
   #closing: CloseReason | undefined;
   #closed = false;
+  /** Messages sent to the other end, and those it has taken. */
+  #sent = 0;
+  #taken = 0;
+  #waiting: { readonly sent: number; readonly arrived: () => void }[] = [];
 
   constructor(label: string) {
     this.label = label;
@@ -43,9 +47,16 @@ class MemoryEnd implements Transport {
     const other = this.#other;
     if (this.#closed || this.#closing !== undefined || other === undefined) return;
     const text = typeof message === 'string' ? message : (decodeUtf8(message) ?? '');
+    this.#sent += 1;
     other.#inbox.push(text);
     other.#inboxBytes += text.length;
     other.#schedule();
+  }
+
+  confirm(arrived: () => void): void {
+    if (this.#closed) return;
+    this.#waiting.push({ sent: this.#sent, arrived });
+    if (this.#taken === this.#sent) queueMicrotask(() => this.#tellArrived());
   }
 
   pause(): void {
@@ -106,8 +117,20 @@ class MemoryEnd implements Transport {
       if (this.#closed) return;
     }
     this.#inbox.splice(0, taken);
-    if (taken > 0 && this.#other !== undefined) this.#other.#listener?.drained();
+    if (taken > 0 && this.#other !== undefined) this.#other.#othersTook(taken);
     if (this.#inbox.length === 0 && this.#closing !== undefined) this.#finish();
+  }
+
+  #othersTook(messages: number): void {
+    this.#taken += messages;
+    this.#listener?.drained();
+    this.#tellArrived();
+  }
+
+  #tellArrived(): void {
+    while (!this.#closed && (this.#waiting[0]?.sent ?? Number.POSITIVE_INFINITY) <= this.#taken) {
+      this.#waiting.shift()?.arrived();
+    }
   }
 
   #finish(): void {

@@ -25,6 +25,11 @@ export interface SocketTransportOptions {
    * that owns the socket below can give it.
    */
   readonly carrier?: { cork(): void; uncork(): void };
+  /** Ping and pong frames, for `confirm`; browsers have none. A pong carries the payload of its ping. */
+  readonly pings?: {
+    readonly ping: (payload: string) => void;
+    readonly onPong: (listener: (payload: string) => void) => void;
+  };
 }
 
 const OPEN = 1;
@@ -47,6 +52,7 @@ class SocketTransport implements Transport {
   /** Why this side closes; wins over what the close event says. */
   #ownReason: CloseReason | undefined;
   #lastError: string | undefined;
+  readonly confirm?: (arrived: () => void) => void;
 
   constructor(socket: SocketLike, options: SocketTransportOptions) {
     this.label = options.label;
@@ -61,6 +67,7 @@ class SocketTransport implements Transport {
       this.#lastError = event.message;
     };
     socket.onclose = ({ code, reason }) => this.#finish(this.#ownReason ?? this.#describe(code, reason));
+    if (options.pings !== undefined) this.confirm = this.#confirmBy(options.pings);
   }
 
   get queuedBytes(): number {
@@ -116,6 +123,27 @@ class SocketTransport implements Transport {
     if (this.#socket.terminate === undefined) this.#socket.close();
     else this.#socket.terminate();
     this.#finish(this.#ownReason);
+  }
+
+  /** A peer may answer the newest of several pings only; that speaks for all before it. */
+  #confirmBy({ ping, onPong }: NonNullable<SocketTransportOptions['pings']>): (arrived: () => void) => void {
+    const waiting = new Map<number, () => void>();
+    let asked = 0;
+    onPong((payload) => {
+      const answered = /^\d{1,15}$/.test(payload) ? Number(payload) : 0;
+      if (answered > asked || this.#closed !== undefined) return;
+      for (const [number, arrived] of waiting) {
+        if (number > answered) break;
+        waiting.delete(number);
+        arrived();
+      }
+    });
+    return (arrived) => {
+      if (this.#closed !== undefined || this.#socket.readyState !== OPEN) return;
+      asked += 1;
+      waiting.set(asked, arrived);
+      ping(String(asked));
+    };
   }
 
   #receive(data: unknown): void {

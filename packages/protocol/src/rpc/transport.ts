@@ -39,6 +39,11 @@ export interface Transport {
    * the close it does nothing (`closed` tells). Messages sent in one turn of the event loop may leave in one piece.
    */
   send(message: string | Uint8Array): void;
+  /**
+   * Calls `arrived` when everything sent so far has reached the other side, as far as this carrier can tell; in a later turn, and
+   * never after the close. Carriers that can tell nothing lack it.
+   */
+  confirm?(arrived: () => void): void;
   /** Stops and restarts delivery of messages; what arrives meanwhile waits with the sender. */
   pause(): void;
   resume(): void;

@@ -1,5 +1,6 @@
 /**
- * One connection: handshake, dispatch, pumps; detaches its session when the transport closes. Holds no process state.
+ * One connection: handshake, dispatch; detaches its session when the transport closes. Holds no process state; what it pushes
+ * is in `Pushes`.
  */
 import {
   agreeOnVersion,
@@ -10,21 +11,20 @@ import {
   Peer,
   type RequestMethod,
   requests,
-  type Seq,
   type Transport,
   WireError,
 } from '@exec-server/protocol';
 import type { HandlerContext } from '../handlerContext.js';
 import { handlers, initializeResult } from '../handlers.js';
 import type { Process } from '../processes/process.js';
-import { Pump } from '../processes/pump.js';
 import type { ServerContext } from '../serverContext.js';
 import type { Attachment, Session } from '../sessions/session.js';
+import { type AttachWish, attachWish } from './attachWish.js';
 import { decodeAck, decodeParams } from './decodeParams.js';
 import { Dispatcher } from './dispatcher.js';
 import { gate, type HandshakeEvent, type HandshakeState, handshakeStep } from './handshake.js';
-import { Outbox } from './outbox.js';
 import { Parking } from './parking.js';
+import { Pushes } from './pushes.js';
 
 export interface ConnectionOptions {
   /** Begins the answer to a message that does not parse; the parser's text follows after a colon. */
@@ -36,21 +36,26 @@ export interface ConnectionOptions {
   readonly onClosed: (connection: Connection, reason: CloseReason) => void;
 }
 
+/** How long a peer that lost its session has to take the close before it is cut. */
+const CLOSE_PATIENCE_MS = 1_000;
+
 export class Connection implements Attachment {
   readonly label: string;
   readonly #context: ServerContext;
   readonly #options: ConnectionOptions;
   readonly #peer: Peer;
-  readonly #outbox: Outbox;
+  readonly #pushes: Pushes;
   readonly #dispatcher: Dispatcher;
   readonly #parking = new Parking();
-  readonly #pumps = new Map<Process, Pump>();
   #state: HandshakeState = 'awaitingInitialize';
   #initializing: Promise<unknown> | undefined;
   #session: Session | undefined;
   #flowControl = false;
   #attachId: string | undefined;
-  #cancelFirstReadWait: (() => void) | undefined;
+  #observes = false;
+  /** Why the session is no longer this connection's. */
+  #lost: string | undefined;
+  #cancelClose: (() => void) | undefined;
   /** The peer broke the protocol; what it sent behind that is not looked at. */
   #broken = false;
 
@@ -59,10 +64,7 @@ export class Connection implements Attachment {
     this.#context = context;
     this.#options = options;
     this.#dispatcher = new Dispatcher({ concurrentRequests: context.concurrentRequests });
-    this.#outbox = new Outbox(
-      { send: (frame) => transport.send(frame), queuedBytes: () => transport.queuedBytes },
-      limits.OUTBOX_HIGH_WATER_BYTES,
-    );
+    this.#pushes = new Pushes(transport, context.clock);
     this.#peer = new Peer(transport, {
       request: (method, params) => this.#request(method, params),
       notification: (method, params) => this.#notification(method, params),
@@ -97,25 +99,26 @@ export class Connection implements Attachment {
     return this.#dispatcher.pending;
   }
 
-  follow(process: Process, { held }: { readonly held: boolean }): void {
-    if (this.#state === 'closed' || this.#pumps.has(process)) return;
-    const creditBytes = this.#flowControl ? limits.CREDIT_BYTES_PER_PROCESS : undefined;
-    const pump = new Pump(process, {
-      creditBytes,
-      held,
-      ready: (ready) => this.#outbox.ready(ready),
-      over: (over) => this.#drop(over),
-    });
-    this.#pumps.set(process, pump);
-    if (!held || this.#cancelFirstReadWait !== undefined) return;
-    // A client that resumes and only listens gets its output after this wait.
-    this.#cancelFirstReadWait = this.#context.clock.after(limits.FIRST_READ_WAIT_MS, () => {
-      for (const waiting of this.#pumps.values()) waiting.goOnFrom();
-    });
+  /** Bytes given to the transport that it has not sent yet, and those fetched for it from the disk. */
+  get queuedBytes(): number {
+    return this.#peer.transport.queuedBytes + this.#pushes.fetchedBytes;
+  }
+
+  follow(process: Process, how: { readonly held: boolean }): void {
+    this.#pushes.follow(process, how);
   }
 
   sessionEnded(detail: string): void {
     this.#parking.end();
+    // `answered` never rejects.
+    void this.#peer.answered().then(() => this.#peer.close({ kind: 'closed', detail }));
+  }
+
+  takenOver(detail: string): void {
+    this.#lost = detail;
+    this.#pushes.end();
+    this.#parking.end();
+    this.#cancelClose = this.#context.clock.after(CLOSE_PATIENCE_MS, () => this.abort(detail));
     // `answered` never rejects.
     void this.#peer.answered().then(() => this.#peer.close({ kind: 'closed', detail }));
   }
@@ -138,15 +141,19 @@ export class Connection implements Attachment {
     if (this.#initializing !== undefined && method !== 'initialize') await this.#initializing;
     if (this.#broken) throw new WireError('sessionEnded', 'the connection ended: the peer broke the protocol');
     if (method === 'initialize') return this.#initialize(params);
-    const { family, urgent } = requests[method];
+    const { family, urgent, observers } = requests[method];
     const decoded = decodeParams(method, params);
     const refused = gate(this.#state, family);
     if (refused !== undefined) throw new WireError(refused.reason, refused.message);
+    if (this.#observes && !observers) {
+      throw new WireError('readOnly', `${method} would change something, and this connection observes the session`);
+    }
     return this.#dispatcher.dispatch(urgent, () => this.#handle(method, decoded));
   }
 
   #handle(method: Exclude<RequestMethod, 'initialize'>, params: unknown): unknown {
     const session = this.#session;
+    if (this.#lost !== undefined) throw new WireError('takenOver', this.#lost);
     if (session === undefined || session.ended) {
       throw new WireError('sessionEnded', 'the session of this connection has ended');
     }
@@ -154,7 +161,8 @@ export class Connection implements Attachment {
       server: this.#context,
       session,
       parking: this.#parking,
-      readThrough: (process, afterSeq, throughSeq, reply) => this.#readThrough(process, afterSeq, throughSeq, reply),
+      pushes: this.#pushes,
+      afterReply: (reply, action) => this.#peer.afterReply(reply, action),
     };
     // `decodeParams` checked the params against the schema of this very method.
     const handler = handlers[method] as (context: HandlerContext, params: unknown) => unknown;
@@ -179,22 +187,40 @@ export class Connection implements Attachment {
   }
 
   async #attach(params: InitializeParams): Promise<object> {
-    const { sessions } = this.#context;
-    const resumeId = params.resumeSessionId ?? undefined;
-    const peer = agreeOnVersion(params.protocolVersion ?? undefined);
-    this.#attachId = params.attachId ?? undefined;
-    this.#flowControl = peer.kind === 'extended' && params.extensions?.flowControl === true;
-    const session =
-      resumeId === undefined
-        ? await sessions.create(this, params.leaseMs ?? undefined)
-        : await sessions.resume(resumeId, this);
+    const { attachId, protocolVersion, extensions } = params;
+    const wish = attachWish(params);
+    const peer = agreeOnVersion(protocolVersion ?? undefined);
+    this.#attachId = attachId ?? undefined;
+    this.#flowControl = peer.kind === 'extended' && extensions?.flowControl === true;
+    this.#observes = wish.kind === 'observe';
+    this.#pushes.servesTo({ controls: !this.#observes, flowControl: this.#flowControl });
+    const session = await this.#sessionFor(wish);
     this.#session = session;
     if (this.#state === 'closed') this.#leave(session);
-    this.#context.log('info', resumeId === undefined ? 'session created' : 'session resumed', {
-      client: params.clientName,
-      peer: this.label,
-    });
-    return initializeResult(this.#context, session, resumeId !== undefined);
+    this.#context.log(
+      'info',
+      { create: 'session created', resume: 'session resumed', observe: 'session observed' }[wish.kind],
+      {
+        client: params.clientName,
+        peer: this.label,
+      },
+    );
+    const id = wish.kind === 'observe' ? wish.id : session.id;
+    return initializeResult(this.#context, session, { id, resumed: wish.kind !== 'create' });
+  }
+
+  #sessionFor(wish: AttachWish): Session | Promise<Session> {
+    const { sessions } = this.#context;
+    switch (wish.kind) {
+      case 'create':
+        return sessions.create(this, wish.leaseMs);
+      case 'resume':
+        return sessions.resume(wish.id, this, wish.takeOver);
+      case 'observe':
+        return sessions.observe(wish.id, this);
+      default:
+        return wish satisfies never;
+    }
   }
 
   #notification(method: string, params: unknown): void {
@@ -207,31 +233,11 @@ export class Connection implements Attachment {
     if (method === 'process/ack' && this.#flowControl) {
       const ack = decodeAck(params);
       if (ack === undefined) this.#violation('process/ack with params that do not fit');
-      else this.#acked(ack.processId, ack.seq);
+      else if (this.#observes) this.#violation('process/ack from an observer');
+      else this.#pushes.acked(this.#session?.processes.find(ack.processId), ack.processId, ack.seq);
       return;
     }
     this.#violation(`unexpected notification ${method.slice(0, 100)}`);
-  }
-
-  #acked(processId: string, seq: Seq): void {
-    const process = this.#session?.processes.find(processId);
-    if (process !== undefined) {
-      this.#pumps.get(process)?.acked(seq);
-      return;
-    }
-    // Expired, and its last output is still on its way.
-    for (const pump of this.#pumps.values()) if (pump.process.id === processId) pump.acked(seq);
-  }
-
-  /** The client has read this process through `seq`: once the reply has left, held pushes go on behind it. */
-  #readThrough(process: Process, afterSeq: Seq, throughSeq: Seq, reply: object): void {
-    const pump = this.#pumps.get(process);
-    if (pump?.held === true) this.#peer.afterReply(reply, () => pump.goOnFrom(throughSeq, afterSeq));
-  }
-
-  #drop(pump: Pump): void {
-    this.#outbox.remove(pump);
-    this.#pumps.delete(pump.process);
   }
 
   #advance(event: HandshakeEvent): void {
@@ -266,7 +272,7 @@ export class Connection implements Attachment {
 
   #drained(): void {
     if (this.#peer.transport.queuedBytes < limits.REPLY_HIGH_WATER_BYTES / 2) this.#peer.releaseReading('unsent');
-    this.#outbox.flush();
+    this.#pushes.drained();
   }
 
   async #inputEnded(): Promise<void> {
@@ -277,18 +283,18 @@ export class Connection implements Attachment {
 
   #closed(reason: CloseReason): void {
     this.#advance('transportClosed');
-    this.#cancelFirstReadWait?.();
+    this.#cancelClose?.();
     this.#parking.end();
-    for (const pump of this.#pumps.values()) {
-      this.#outbox.remove(pump);
-      pump.end();
-    }
-    this.#pumps.clear();
+    this.#pushes.end();
     if (this.#session !== undefined) this.#leave(this.#session);
     this.#options.onClosed(this, reason);
   }
 
   #leave(session: Session): void {
+    if (this.#observes) {
+      session.unobserve(this);
+      return;
+    }
     session.detach(this);
     if (this.#options.endsSession) this.#context.sessions.end(session, 'its connection has ended');
   }

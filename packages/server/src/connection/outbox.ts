@@ -12,6 +12,8 @@ export interface OutboxSink {
   send(frame: string | Uint8Array): void;
   /** Bytes sent and not yet taken by the carrier. */
   queuedBytes(): number;
+  /** What there was room for has been sent. */
+  flushed?(): void;
 }
 
 export class Outbox {
@@ -50,6 +52,7 @@ export class Outbox {
     } finally {
       this.#flushing = false;
     }
+    this.#sink.flushed?.();
   }
 
   /** One message of each ready source. */

@@ -1,22 +1,33 @@
+import { limits } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
-import { DEAD_PINGS, Liveness, SILENT_PINGS } from './liveness.js';
+import { Liveness, LOOK_EVERY_MS } from './liveness.js';
 
-function after(pings: number): Liveness {
+/** Looked at for so long, with nothing coming and nothing leaving. */
+function after(ms: number): Liveness {
   const liveness = new Liveness();
-  for (let ping = 0; ping < pings; ping += 1) liveness.asked();
+  for (let passed = 0; passed < ms; passed += LOOK_EVERY_MS) liveness.look(0);
   return liveness;
 }
 
 describe('a peer', () => {
-  it('is silent after three pings without an answer, and dead long after', () => {
-    expect(after(SILENT_PINGS - 1)).toMatchObject({ isSilent: false, isDead: false });
-    expect(after(SILENT_PINGS)).toMatchObject({ isSilent: true, isDead: false });
-    expect(after(DEAD_PINGS)).toMatchObject({ isSilent: true, isDead: true });
+  it('is suspect after 25 s without a sign of life, and cut long after', () => {
+    expect(after(limits.SUSPECT_MS - LOOK_EVERY_MS)).toMatchObject({ isSuspect: false, isIdle: false });
+    expect(after(limits.SUSPECT_MS)).toMatchObject({ isSuspect: true, isIdle: false });
+    expect(after(limits.IDLE_LIMIT_MS - LOOK_EVERY_MS)).toMatchObject({ isSuspect: true, isIdle: false });
+    expect(after(limits.IDLE_LIMIT_MS)).toMatchObject({ isSuspect: true, isIdle: true });
   });
 
   it('is alive again with whatever comes from it', () => {
-    const liveness = after(DEAD_PINGS);
+    const liveness = after(limits.IDLE_LIMIT_MS);
     liveness.heard();
-    expect(liveness).toMatchObject({ isSilent: false, isDead: false });
+    expect(liveness).toMatchObject({ isSuspect: false, isIdle: false });
+  });
+
+  it('is alive while it takes what it was sent, however slowly', () => {
+    const liveness = after(limits.IDLE_LIMIT_MS);
+    liveness.look(1);
+    expect(liveness).toMatchObject({ isSuspect: false, isIdle: false });
+    for (let passed = 0; passed < limits.SUSPECT_MS; passed += LOOK_EVERY_MS) liveness.look(1);
+    expect(liveness).toMatchObject({ isSuspect: true, isIdle: false });
   });
 });

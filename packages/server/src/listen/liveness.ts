@@ -1,30 +1,34 @@
 /**
- * Whether a peer still answers pings. Counted in pings, not in time: a stall of this program is no silence of the peer. Pure.
+ * Whether a peer may be gone without a word. A sign of life is anything that comes from it, a pong too, and anything it takes of
+ * what it was sent. Time is counted in looks: a stall of this program is no silence of the peer. Pure.
  */
+import { limits } from '@exec-server/protocol';
 
-/** Unanswered pings after which the peer may be gone: fewer than its own client takes to give a connection up. */
-export const SILENT_PINGS = 3;
-/** Unanswered pings after which it is taken for gone; long before, it may just not read. */
-export const DEAD_PINGS = 12;
+/** How far apart looks are. */
+export const LOOK_EVERY_MS = 5_000;
 
 export class Liveness {
-  #unanswered = 0;
-
-  /** A ping was sent. */
-  asked(): void {
-    this.#unanswered += 1;
-  }
+  #silentLooks = 0;
+  #sentBytes = 0;
 
   /** Anything came from the peer. */
   heard(): void {
-    this.#unanswered = 0;
+    this.#silentLooks = 0;
   }
 
-  get isSilent(): boolean {
-    return this.#unanswered >= SILENT_PINGS;
+  /** A look at how much has left for the peer so far, every LOOK_EVERY_MS. */
+  look(sentBytes: number): void {
+    this.#silentLooks = sentBytes > this.#sentBytes ? 0 : this.#silentLooks + 1;
+    this.#sentBytes = sentBytes;
   }
 
-  get isDead(): boolean {
-    return this.#unanswered >= DEAD_PINGS;
+  /** Another client may take its place. */
+  get isSuspect(): boolean {
+    return this.#silentLooks * LOOK_EVERY_MS >= limits.SUSPECT_MS;
+  }
+
+  /** It is to be cut; long before, it may just not read. */
+  get isIdle(): boolean {
+    return this.#silentLooks * LOOK_EVERY_MS >= limits.IDLE_LIMIT_MS;
   }
 }

@@ -3,10 +3,11 @@ import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'n
 import type { AddressInfo, Socket } from 'node:net';
 import { limits, type SocketLike, socketTransport, type Transport } from '@exec-server/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
+import type { Clock } from '../clock.js';
 import type { Authenticate } from '../auth/capabilityToken.js';
 import type { Log } from '../serverContext.js';
 import { type AdmissionRules, admit, isLoopback } from './admission.js';
-import { Liveness } from './liveness.js';
+import { Liveness, LOOK_EVERY_MS } from './liveness.js';
 
 export interface WebSocketListenOptions extends Partial<AdmissionRules> {
   /** An IP address. Default `127.0.0.1`. */
@@ -28,6 +29,7 @@ export interface WebSocketListener {
 export interface WebSocketHooks {
   /** `isSilent`: whether the peer has given no sign of life for so long that it may be gone. */
   readonly accept: (transport: Transport, peerAddress: string, isSilent: () => boolean) => void;
+  readonly clock: Clock;
   /** Connections that are open now. */
   readonly connections: () => number;
   readonly log: Log;
@@ -133,20 +135,49 @@ function acceptSocket(webSocket: WebSocket, socket: Socket, hooks: WebSocketHook
   // The errors are told by the close event that follows.
   webSocket.on('error', () => {});
   // `ws` declares its handler properties with its own event classes; the members used are the same.
-  const transport = socketTransport(webSocket as unknown as SocketLike, { label: peer, carrier: socket });
+  const transport = socketTransport(webSocket as unknown as SocketLike, {
+    label: peer,
+    carrier: socket,
+    pings: {
+      ping: (payload) => webSocket.ping(payload),
+      onPong: (listener) => void webSocket.on('pong', (payload) => listener(payload.toString('latin1'))),
+    },
+  });
   const liveness = new Liveness();
   for (const sign of ['pong', 'ping', 'message'] as const) webSocket.on(sign, () => liveness.heard());
-  const pings = setInterval(() => {
-    if (liveness.isDead) {
-      transport.abort({ kind: 'cut', detail: 'the peer gave no sign of life' });
+  const endLooking = keepAlive({ liveness, socket, webSocket, transport, clock: hooks.clock });
+  webSocket.once('close', endLooking);
+  hooks.accept(transport, peer, () => liveness.isSuspect);
+}
+
+interface Kept {
+  readonly liveness: Liveness;
+  readonly socket: Socket;
+  readonly webSocket: WebSocket;
+  readonly transport: Transport;
+  readonly clock: Clock;
+}
+
+/** Pings the peer, and cuts it when it has given no sign of life for too long. The returned function ends that. */
+function keepAlive({ liveness, socket, webSocket, transport, clock }: Kept): () => void {
+  let sincePing = 0;
+  let cancel: () => void;
+  const look = (): void => {
+    // `bytesWritten` counts what waits in the socket as well.
+    liveness.look(socket.bytesWritten - socket.writableLength);
+    if (liveness.isIdle) {
+      transport.abort({ kind: 'cut', detail: `the peer gave no sign of life for ${limits.IDLE_LIMIT_MS / 1000} s` });
       return;
     }
-    liveness.asked();
-    webSocket.ping();
-  }, limits.PING_INTERVAL_MS);
-  pings.unref();
-  webSocket.once('close', () => clearInterval(pings));
-  hooks.accept(transport, peer, () => liveness.isSilent);
+    sincePing += LOOK_EVERY_MS;
+    if (sincePing >= limits.PING_INTERVAL_MS) {
+      sincePing = 0;
+      webSocket.ping();
+    }
+    cancel = clock.after(LOOK_EVERY_MS, look);
+  };
+  cancel = clock.after(LOOK_EVERY_MS, look);
+  return () => cancel();
 }
 
 function bind(server: Server, host: string, port: number): Promise<AddressInfo> {

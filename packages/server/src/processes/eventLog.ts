@@ -67,6 +67,9 @@ export interface ReadBudget {
 /** What a chunk costs in a message besides its bytes, in bytes before base64: its braces, names, seq and padding. */
 const CHUNK_WEIGHT = 40;
 
+/** What an event costs in memory besides its bytes: the object, its slot, the view over its bytes. */
+export const EVENT_COST_BYTES = 128;
+
 /** Positions remembered for evicted events, so that a gap can be told in bytes: the newest, eight bytes each. */
 const REMEMBERED_POSITIONS = 16_384;
 
@@ -102,6 +105,10 @@ export class EventLog {
   get retainedBytes(): number {
     return this.#retainedBytes;
   }
+  /** What the output that is held takes in memory, tiny chunks included. */
+  get weightBytes(): number {
+    return this.#retainedBytes + this.#chunks * EVENT_COST_BYTES;
+  }
   get exited(): ExitedEvent | undefined {
     return this.#exited;
   }
@@ -121,6 +128,11 @@ export class EventLog {
     this.#retainedBytes += bytes.length;
     while (this.#retainedBytes > this.#limits.bytes || this.#chunks > this.#limits.chunks) this.#evictFirst();
     return event;
+  }
+
+  /** Lets go of the oldest output until no more than this is held. */
+  shrinkTo(weightBytes: number): void {
+    while (this.#chunks > 0 && this.weightBytes > weightBytes) this.#evictFirst();
   }
 
   appendExited(exit: ProcessExit): ExitedEvent {

@@ -33,6 +33,11 @@ export class Flow {
     return this.#lastDeliveredSeq;
   }
 
+  /** Whether somebody is attached whose pace counts. */
+  get attached(): boolean {
+    return this.#deliveredSeq !== undefined;
+  }
+
   /** Whether an attached reader has not got everything yet. */
   get beingRead(): boolean {
     return this.#deliveredSeq !== undefined && this.#deliveredSeq < this.#history.log.nextSeq - 1;
@@ -45,7 +50,8 @@ export class Flow {
   delivered(seq: Seq | undefined, sentSeq: Seq): void {
     this.#deliveredSeq = seq;
     this.#sentSeq = sentSeq;
-    if (seq !== undefined) {
+    // A reader that goes back to an earlier cursor has had what follows it all the same.
+    if (seq !== undefined && seq > this.#lastDeliveredSeq) {
       this.#lastDeliveredSeq = seq;
       this.#history.delivered(seq);
     }
@@ -59,9 +65,14 @@ export class Flow {
     const behind = delivered === undefined ? 0 : log.totalBytes - (this.#history.bytesThrough(delivered) ?? 0);
     const unsent = this.#deliveredSeq === undefined ? 0 : log.nextSeq - 1 - this.#sentSeq;
     const pending = this.#history.pendingBytes;
-    const full = behind >= limits.PAUSE_PROCESS_BYTES || unsent >= PAUSE_EVENTS || pending >= SPOOL_PENDING_PAUSE_BYTES;
+    const { crowded } = this.#history;
+    const full =
+      behind >= limits.PAUSE_PROCESS_BYTES || unsent >= PAUSE_EVENTS || pending >= SPOOL_PENDING_PAUSE_BYTES || crowded;
     const free =
-      behind <= limits.RESUME_PROCESS_BYTES && unsent <= RESUME_EVENTS && pending <= SPOOL_PENDING_RESUME_BYTES;
+      behind <= limits.RESUME_PROCESS_BYTES &&
+      unsent <= RESUME_EVENTS &&
+      pending <= SPOOL_PENDING_RESUME_BYTES &&
+      !crowded;
     if (!this.#paused && full) this.#set(true);
     else if (this.#paused && free) this.#set(false);
   }

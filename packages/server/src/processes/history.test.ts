@@ -15,6 +15,7 @@ function setup(detached: DetachedPolicy = 'spool', spoolBytes = Number.POSITIVE_
     detached,
     openSpool: () => spooling.spool,
     deliveredSeq: () => delivered,
+    attached: () => false,
     changed: () => {},
   });
   const written: OutputEvent[] = [];

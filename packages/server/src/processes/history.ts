@@ -2,7 +2,7 @@
  * One process's events wherever they are: the newest in memory, what was not delivered and left memory in the spool, the
  * rest gone. Decides what goes to the spool. The only user of the spool.
  */
-import { limits, type Seq } from '@exec-server/protocol';
+import { limits, type Seq, type StreamName } from '@exec-server/protocol';
 import {
   EventLog,
   type LogEvent,
@@ -13,6 +13,7 @@ import {
   type ReadBudget,
 } from './eventLog.js';
 import { type Spool, SpoolReadError } from './spool/spool.js';
+import type { WindowBudget, WindowShare } from './windowBudget.js';
 
 /** What happens to output while nobody is attached. */
 export type DetachedPolicy = 'spool' | 'pause' | 'drop';
@@ -22,8 +23,12 @@ export interface HistoryOptions {
   readonly detached: DetachedPolicy;
   /** A spool, at the first event that needs it; undefined where there can be none. */
   readonly openSpool: ((changed: () => void) => Spool | undefined) | undefined;
+  /** What its window shares with others in memory. Undefined: it has its own limits alone. */
+  readonly windows?: WindowBudget | undefined;
   /** Seq through which a reader has everything for sure. */
   readonly deliveredSeq: () => Seq;
+  /** Whether a reader is attached. */
+  readonly attached: () => boolean;
   /** The spool wrote, or began to fail. */
   readonly changed: () => void;
 }
@@ -35,12 +40,20 @@ const MOST_READ_CHUNKS = 20_000;
 export class History {
   readonly log: EventLog;
   readonly #options: HistoryOptions;
+  readonly #share: WindowShare | undefined;
   #spool: Spool | undefined;
   #spoolRefused = false;
 
   constructor(options: HistoryOptions) {
     this.#options = options;
     this.log = new EventLog(options.logLimits, (event) => this.#evicted(event));
+    this.#share = options.windows?.share(this.log);
+  }
+
+  /** The next output; older events may leave the window for it, also those of other processes. */
+  append(stream: StreamName, bytes: Uint8Array): void {
+    this.log.appendOutput(stream, bytes);
+    this.#share?.changed();
   }
 
   get spooledBytes(): number {
@@ -53,6 +66,11 @@ export class History {
    */
   get pendingBytes(): number {
     return this.#spool === undefined || this.#spool.errno !== undefined ? 0 : this.#spool.pendingBytes;
+  }
+
+  /** Whether bytes of this process wait for the disk, and so many do over all processes that none of these may go on. */
+  get crowded(): boolean {
+    return this.pendingBytes > 0 && this.#spool?.crowded === true;
   }
 
   /** All events from this seq on are held. */
@@ -113,11 +131,12 @@ export class History {
     this.#spool?.dropThrough(seq);
   }
 
-  /** Gives up what is on disk. Never rejects. */
+  /** Gives up what is on disk, and its part in what memory is shared. Never rejects. */
   close(): Promise<void> {
     const spool = this.#spool;
     this.#spool = undefined;
     this.#spoolRefused = true;
+    this.#share?.end();
     return spool?.close() ?? Promise.resolve();
   }
 
@@ -138,7 +157,9 @@ export class History {
   }
 
   #evicted(event: LogEvent): void {
-    if (this.#options.detached === 'drop' || event.seq <= this.#options.deliveredSeq()) return;
+    if (event.seq <= this.#options.deliveredSeq()) return;
+    // The policy is for the time without a reader; one that is attached loses nothing when memory is short.
+    if (this.#options.detached === 'drop' && !this.#options.attached()) return;
     const spool = this.#openSpool();
     if (spool === undefined) return;
     // Past the cap the oldest goes; the reader is told which.

@@ -19,6 +19,14 @@ export class Lookahead {
     this.#ready = ready;
   }
 
+  /** Bytes fetched and not asked for yet. */
+  get bytes(): number {
+    let bytes = 0;
+    for (let index = this.#next; index < this.#events.length; index += 1)
+      bytes += this.#events[index]?.bytes.length ?? 0;
+    return bytes;
+  }
+
   /** The event, if it was fetched. Earlier ones are let go. */
   at(seq: Seq): OutputEvent | undefined {
     while ((this.#events[this.#next]?.seq ?? seq) < seq) this.#next += 1;

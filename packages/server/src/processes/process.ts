@@ -38,6 +38,7 @@ export interface ProcessOptions {
   /** What happens to output while nobody is attached. Default: it goes to the spool once memory is full. */
   readonly detached?: DetachedPolicy | undefined;
   readonly openSpool?: HistoryOptions['openSpool'];
+  readonly windows?: HistoryOptions['windows'];
   /** Called once, when the process closed. */
   readonly onClosed: (process: Process) => void;
   /** Called once when nobody holds the streams of a closed process any more, if somebody did at its close. */
@@ -75,6 +76,8 @@ export class Process {
       logLimits: options.logLimits,
       detached,
       openSpool: options.openSpool,
+      windows: options.windows,
+      attached: () => this.#flow.attached,
       deliveredSeq: () => this.#flow.lastDeliveredSeq,
       changed: () => this.#flow.adjust(),
     });
@@ -134,6 +137,11 @@ export class Process {
   /** Whether an attached reader has not got everything yet. */
   get beingRead(): boolean {
     return this.#flow.beingRead;
+  }
+
+  /** Whether its streams are held back, so that its writes block. */
+  get heldBack(): boolean {
+    return this.#flow.paused;
   }
 
   /** Whether others hold its streams although it counts as closed; what they write is read and dropped. */
@@ -231,7 +239,7 @@ export class Process {
     output.start({
       bytes: (bytes) => {
         if (bytes.length === 0 || this.log.closed !== undefined) return;
-        this.log.appendOutput(stream, bytes);
+        this.history.append(stream, bytes);
         this.#tell();
         this.#flow.adjust();
       },

@@ -3,6 +3,7 @@ import { type ExitSummary, limits, type ProcessId, WireError } from '@exec-serve
 import type { Clock } from '../clock.js';
 import { Process, unknownProcess } from './process.js';
 import type { Spool } from './spool/spool.js';
+import type { WindowBudget } from './windowBudget.js';
 import type { StartRecord, StartWishes } from './startRecord.js';
 import { exitSummary } from './summary.js';
 
@@ -13,6 +14,8 @@ export interface ProcessTableOptions {
   readonly clock: Clock;
   readonly retainedBytesPerProcess: number;
   readonly exitedRetentionMs: number;
+  /** What the windows of this session's processes share. */
+  readonly windows?: WindowBudget | undefined;
   /** A spool for one process of this session; undefined where there can be none. */
   readonly openSpool?: ((changed: () => void) => Spool | undefined) | undefined;
 }
@@ -69,6 +72,7 @@ export class ProcessTable {
       lingerMs: wishes.lingerMs,
       detached: wishes.detached,
       openSpool: this.#options.openSpool,
+      windows: this.#options.windows,
       onClosed: (closed) => this.#retain(closed),
       onDrained: (drained) => {
         this.#draining.delete(drained);

@@ -2,19 +2,26 @@
  * Moves one process's events from its log to one connection: a cursor, the credit its client gave, and where pushes start
  * after a resume.
  */
-import type { Seq } from '@exec-server/protocol';
+import { limits, type Seq } from '@exec-server/protocol';
 import type { FrameSource } from '../connection/outbox.js';
 import { FrameEncoder } from './frames.js';
+import type { LogEvent, LogGap } from './eventLog.js';
 import { Lookahead } from './lookahead.js';
 import type { Process } from './process.js';
 
 export interface PumpOptions {
-  /** Bytes that may be on the way unacknowledged; undefined for a client without flow control. */
+  /** Whether what it takes counts as delivered, and what it leaves holds the process back. Not for an observer. */
+  readonly controls: boolean;
+  /** Bytes that may be on the way unconfirmed; undefined: the transport alone sets the pace. */
   readonly creditBytes: number | undefined;
+  /** Whether the client takes `process/gap`. */
+  readonly tellsGaps: boolean;
   /** Pushes wait for `goOnFrom`: after a resume the client says by its first read where it is. */
   readonly held: boolean;
   /** Tells the outbox that there may be something to send. */
   readonly ready: (pump: Pump) => void;
+  /** Everything through this seq was handed to the outbox. */
+  readonly sent?: (pump: Pump, seq: Seq) => void;
   /** The close was delivered: there is nothing more to push. */
   readonly over: (pump: Pump) => void;
 }
@@ -26,10 +33,14 @@ export class Pump implements FrameSource {
   readonly #lookahead: Lookahead;
   readonly #stopWatching: () => void;
   /** Last seq handed to the outbox. */
-  #sentSeq: Seq = 0;
+  #sentSeq: Seq;
   /** Last seq the client has for sure. */
-  #ackedSeq: Seq = 0;
+  #ackedSeq: Seq;
   #held: boolean;
+  /** What was pushed behind a hole that the client has not been told of. */
+  #behindHole: { events: number; bytes: number } | undefined;
+  /** The client has to read before anything goes on, and may never do so: the process does not wait for it. */
+  #unattended = false;
   #ended = false;
 
   constructor(process: Process, options: PumpOptions) {
@@ -39,32 +50,51 @@ export class Pump implements FrameSource {
     this.#lookahead = new Lookahead(process.history, () => options.ready(this));
     this.#stopWatching = process.watch(() => this.#looked());
     this.#held = options.held;
-    this.#sentSeq = process.lastDeliveredSeq;
-    this.#ackedSeq = process.lastDeliveredSeq;
-    process.delivered(this.#ackedSeq);
-    if (!this.#held) options.ready(this);
+    // An observer has had nothing of what the controller had.
+    this.#sentSeq = options.controls ? process.lastDeliveredSeq : 0;
+    this.#ackedSeq = this.#sentSeq;
+    this.#report();
   }
 
-  get held(): boolean {
-    return this.#held;
+  /** Whether nothing is pushed before the client reads. */
+  get awaitsRead(): boolean {
+    return this.#held || this.#unattended;
+  }
+
+  get sentSeq(): Seq {
+    return this.#sentSeq;
+  }
+
+  /** Bytes fetched ahead from the disk. */
+  get fetchedBytes(): number {
+    return this.#lookahead.bytes;
   }
 
   /**
-   * Pushes go on after `sentSeq`, which a reply has carried; the client's cursor was `afterSeq`. A client with flow control may
-   * still want what it has not acknowledged, whatever its cursor. Without seqs they go on after what the last reader had. Does
-   * nothing unless held.
+   * The client has read: its cursor was `afterSeq`, and the reply has carried everything through `throughSeq`. Held pushes, and
+   * those that wait behind a hole, go on behind it; others are not affected.
    */
-  goOnFrom(sentSeq: Seq = this.process.lastDeliveredSeq, afterSeq: Seq = sentSeq): void {
-    if (!this.#held || this.#ended) return;
-    this.#held = false;
-    this.#sentSeq = sentSeq;
-    const ackedSeq = this.#options.creditBytes === undefined ? afterSeq : this.process.lastDeliveredSeq;
-    // As in `next`: no credit waits for what is lost, nor for what was sent before it.
-    const lostSeq = this.process.history.firstHeldSeq - 1;
-    this.#ackedSeq = Math.min(Math.max(ackedSeq, lostSeq), sentSeq);
-    this.process.delivered(this.#ackedSeq, sentSeq);
+  readThrough(afterSeq: Seq, throughSeq: Seq): void {
+    if (this.#held || this.#behindHole !== undefined) this.#goOn(throughSeq, afterSeq);
+  }
+
+  /** Nobody has read yet: pushes go on after what the last reader had. Does nothing unless held. */
+  goOn(): void {
+    if (this.#held) this.#goOn(this.process.lastDeliveredSeq, this.process.lastDeliveredSeq);
+  }
+
+  /** Pushes start behind a cursor of the client's choice, again if they were under way. */
+  restart(afterSeq: Seq): void {
+    if (this.#ended) return;
+    this.#startBehind(afterSeq, Math.min(Math.max(this.#ackedSeq, this.#lostSeq), afterSeq));
     this.#options.ready(this);
-    this.#endIfOver();
+  }
+
+  /** While held: nobody seems to be there who will ask, and the process runs on as if nobody was attached. */
+  letGo(): void {
+    if (!this.#held || this.#ended) return;
+    this.#unattended = true;
+    this.#report();
   }
 
   /** The client has everything through `seq`; beyond what was sent it counts as what was sent. */
@@ -72,7 +102,7 @@ export class Pump implements FrameSource {
     const through = Math.min(seq, this.#sentSeq);
     if (through <= this.#ackedSeq) return;
     this.#ackedSeq = through;
-    this.process.delivered(through, this.#sentSeq);
+    this.#report();
     this.#options.ready(this);
     this.#endIfOver();
   }
@@ -80,8 +110,8 @@ export class Pump implements FrameSource {
   next(): string | Uint8Array | undefined {
     if (this.#held || this.#ended) return undefined;
     const { history } = this.process;
-    const credit = this.#options.creditBytes;
-    if (credit !== undefined && this.#unackedBytes() >= credit) return undefined;
+    const { creditBytes, tellsGaps } = this.#options;
+    if (creditBytes !== undefined && this.#unackedBytes() >= creditBytes) return undefined;
     const event = this.#lookahead.at(this.#sentSeq + 1) ?? history.at(this.#sentSeq + 1);
     if (event === 'spooled') {
       this.#lookahead.fetch(this.#sentSeq);
@@ -90,12 +120,10 @@ export class Pump implements FrameSource {
     if (event === undefined) {
       const gap = history.gapAfter(this.#sentSeq);
       if (gap === undefined) return undefined;
-      // Neither what is lost nor what was sent before it can be held for the client any more: no credit waits for it.
-      this.#ackedSeq = gap.throughSeq;
-      this.#sent(gap.throughSeq);
-      // A client without flow control does not know the notification; the jump in seq tells it to read.
-      return credit === undefined ? this.next() : this.#encoder.gap(gap);
+      this.#skip(gap);
+      return tellsGaps ? this.#encoder.gap(gap) : this.next();
     }
+    if (this.#waitsBehindHole(event)) return undefined;
     this.#sent(event.seq);
     this.#endIfOver();
     return this.#encoder.event(event);
@@ -106,13 +134,69 @@ export class Pump implements FrameSource {
     if (this.#ended) return;
     this.#ended = true;
     this.#stopWatching();
-    this.process.delivered(undefined);
+    if (this.#options.controls) this.process.delivered(undefined);
+  }
+
+  /** Seq through which nothing is held any more: no credit waits for it. */
+  get #lostSeq(): Seq {
+    return this.process.history.firstHeldSeq - 1;
+  }
+
+  #goOn(sentSeq: Seq, afterSeq: Seq): void {
+    if (this.#ended) return;
+    // A client with flow control may still want what it has not acknowledged, whatever its cursor.
+    const ackedSeq = this.#options.tellsGaps ? this.process.lastDeliveredSeq : afterSeq;
+    this.#startBehind(sentSeq, Math.min(Math.max(ackedSeq, this.#lostSeq), sentSeq));
+    this.#options.sent?.(this, sentSeq);
+    this.#options.ready(this);
+    this.#endIfOver();
+  }
+
+  #startBehind(sentSeq: Seq, ackedSeq: Seq): void {
+    this.#held = false;
+    this.#behindHole = undefined;
+    this.#unattended = false;
+    this.#sentSeq = sentSeq;
+    this.#ackedSeq = ackedSeq;
+    this.#report();
+  }
+
+  #skip(gap: LogGap): void {
+    // Neither what is lost nor what was sent before it can be held for the client any more: no credit waits for it.
+    this.#ackedSeq = gap.throughSeq;
+    if (!this.#options.tellsGaps) this.#behindHole ??= { events: 0, bytes: 0 };
+    this.#sent(gap.throughSeq);
+  }
+
+  /**
+   * A client that knows no gaps sees a jump in seq, keeps what lies behind it for a while, and gives up when that is too
+   * much. Its next read tells it what is lost.
+   */
+  #waitsBehindHole(event: LogEvent): boolean {
+    const hole = this.#behindHole;
+    if (hole === undefined) return false;
+    const bytes = event.kind === 'output' ? event.bytes.length : 0;
+    if (hole.events >= limits.EVENTS_BEHIND_HOLE || hole.bytes + bytes > limits.BYTES_BEHIND_HOLE) {
+      this.#unattended = true;
+      this.#report();
+      return true;
+    }
+    hole.events += 1;
+    hole.bytes += bytes;
+    return false;
   }
 
   #sent(seq: Seq): void {
     this.#sentSeq = seq;
     if (this.#options.creditBytes === undefined) this.#ackedSeq = seq;
-    this.process.delivered(this.#ackedSeq, seq);
+    this.#report();
+    this.#options.sent?.(this, seq);
+  }
+
+  #report(): void {
+    if (!this.#options.controls) return;
+    this.process.delivered(this.#ackedSeq, this.#sentSeq);
+    if (this.#unattended) this.process.delivered(undefined);
   }
 
   #looked(): void {
@@ -130,7 +214,9 @@ export class Pump implements FrameSource {
   }
 
   #unackedBytes(): number {
+    const from = Math.max(this.#ackedSeq, this.#lostSeq);
+    if (from >= this.#sentSeq) return 0;
     const { history } = this.process;
-    return (history.bytesThrough(this.#sentSeq) ?? 0) - (history.bytesThrough(this.#ackedSeq) ?? 0);
+    return (history.bytesThrough(this.#sentSeq) ?? 0) - (history.bytesThrough(from) ?? 0);
   }
 }

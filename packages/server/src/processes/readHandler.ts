@@ -19,15 +19,16 @@ export function readProcess(context: HandlerContext, params: ReadParams): ReadRe
 
 function readOrWait(process: Process, context: HandlerContext, params: ReadParams): ReadResult | Parked<ReadResult> {
   const { log } = process;
+  const afterSeq = params.afterSeq ?? 0;
   const tell = (reply: ReadReply): ReadResult => {
-    context.readThrough(process, params.afterSeq ?? 0, reply.throughSeq, reply.result);
+    // Pushes that waited for this read go on behind its reply.
+    context.afterReply(reply.result, () => context.pushes.readThrough(process, afterSeq, reply.throughSeq));
     return reply.result;
   };
   const answer = (): ReadResult | Promise<ReadResult> => {
     const reply = readReply(process.history, params, context.server.epoch);
     return reply instanceof Promise ? reply.then(tell) : tell(reply);
   };
-  const afterSeq = params.afterSeq ?? 0;
   const waitMs = clampTimerMs(params.waitMs ?? 0);
   if (waitMs === 0 || hasNews(log, afterSeq)) {
     const now = answer();

@@ -16,6 +16,7 @@ function logOf(logLimits: LogLimits): EventLog {
     logLimits,
     detached: 'drop',
     openSpool: undefined,
+    attached: () => false,
     deliveredSeq: () => 0,
     changed: () => {},
   });

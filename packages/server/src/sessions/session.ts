@@ -1,4 +1,4 @@
-/** One session: its process table, its lease, and the connection that controls it. */
+/** One session: its process table, its lease, the connection that controls it, and those that observe it. */
 import { limits, type SessionId } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
 import type { Process } from '../processes/process.js';
@@ -6,24 +6,32 @@ import { ProcessTable, type ProcessTableOptions } from '../processes/processTabl
 import { MarkSource } from '../host/tree/mark.js';
 import * as lease from './lease.js';
 
+/** What a session needs of a connection that observes it. */
+export interface Observer {
+  /** Begins to push the events of a process. `held`: only after the client's first read. */
+  follow(process: Process, options: { readonly held: boolean }): void;
+  /** The session is over; the connection has nothing left to do. */
+  sessionEnded(detail: string): void;
+}
+
 /** What a session needs of the connection that controls it. */
-export interface Attachment {
+export interface Attachment extends Observer {
   /** Whether the peer may be gone without a word: then another connection may take its place. */
   readonly isSilent: boolean;
   /** Which client object it is; undefined where the client does not say. */
   readonly attachId: string | undefined;
   /** Cuts the connection. */
   abort(detail: string): void;
-  /** Begins to push the events of a process. `held`: only after the client's first read. */
-  follow(process: Process, options: { readonly held: boolean }): void;
-  /** The session is over; the connection has nothing left to do. */
-  sessionEnded(detail: string): void;
+  /** Another client has the session now: the connection is told why, and ends. */
+  takenOver(detail: string): void;
   /** Settles when every request this connection had read was answered or dropped. */
   settled(): Promise<void>;
 }
 
 export interface SessionOptions extends ProcessTableOptions {
   readonly id: SessionId;
+  /** Admits observers only. */
+  readonly observeId: SessionId;
   readonly leaseMs: number;
   /** Begins the environment marks of its processes. */
   readonly life: string;
@@ -33,6 +41,7 @@ export interface SessionOptions extends ProcessTableOptions {
 
 export class Session {
   readonly id: SessionId;
+  readonly observeId: SessionId;
   readonly processes: ProcessTable;
   readonly marks: MarkSource;
   readonly leaseMs: number;
@@ -40,6 +49,9 @@ export class Session {
   readonly #onExpired: (session: Session) => void;
   #lease: lease.Lease = lease.attached;
   #attachment: Attachment | undefined;
+  readonly #observers = new Set<Observer>();
+  /** Clients that lost the session to another one. */
+  readonly #losers = new Set<string>();
   /** Whether the present attachment gets new processes at once: not before its predecessor's requests have settled. */
   #following = false;
   #previous: Promise<unknown> = Promise.resolve();
@@ -48,6 +60,7 @@ export class Session {
 
   constructor(options: SessionOptions) {
     this.id = options.id;
+    this.observeId = options.observeId;
     this.leaseMs = options.leaseMs;
     this.#clock = options.clock;
     this.#onExpired = options.onExpired;
@@ -57,6 +70,10 @@ export class Session {
 
   get attachment(): Attachment | undefined {
     return this.#attachment;
+  }
+
+  get observers(): number {
+    return this.#observers.size;
   }
 
   get ended(): boolean {
@@ -97,6 +114,36 @@ export class Session {
     this.#cancelExpiry = this.#clock.after(this.leaseMs, () => this.#onExpired(this));
   }
 
+  /** The connection that controls it gives it up to another client. */
+  lose(attachment: Attachment): void {
+    const { attachId } = attachment;
+    if (attachId !== undefined) this.#losers.add(attachId);
+    for (const oldest of this.#losers) {
+      if (this.#losers.size <= limits.TAKEN_OVER_REMEMBERED) break;
+      this.#losers.delete(oldest);
+    }
+    this.detach(attachment);
+  }
+
+  /** Whether this client lost the session, and has not taken it back. */
+  hasLost(attachId: string | undefined): boolean {
+    return attachId !== undefined && this.#losers.has(attachId);
+  }
+
+  takenBack(attachId: string | undefined): void {
+    if (attachId !== undefined) this.#losers.delete(attachId);
+  }
+
+  /** Its pushes begin with its first reads. Neither the lease nor the pace of any process depends on it. */
+  observe(observer: Observer): void {
+    this.#observers.add(observer);
+    for (const process of this.processes.values()) observer.follow(process, { held: true });
+  }
+
+  unobserve(observer: Observer): void {
+    this.#observers.delete(observer);
+  }
+
   /** A start that hangs, on a dead file system for example, does not keep a client from its other processes. */
   #settled(): Promise<void> {
     return new Promise((resolve) => {
@@ -109,9 +156,10 @@ export class Session {
     });
   }
 
-  /** A process was forked; its events go to whoever controls the session now. */
+  /** A process was forked; its events go to whoever controls the session now, and to its observers. */
   began(process: Process): void {
     if (this.#following) this.#attachment?.follow(process, { held: false });
+    for (const observer of this.#observers) observer.follow(process, { held: false });
   }
 
   /** Kills every group. Idempotent; returns what was running, to be waited for. */
@@ -122,6 +170,8 @@ export class Session {
     const ended = this.processes.end();
     this.#attachment?.sessionEnded(detail);
     this.#attachment = undefined;
+    for (const observer of this.#observers) observer.sessionEnded(detail);
+    this.#observers.clear();
     return ended;
   }
 }

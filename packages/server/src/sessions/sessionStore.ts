@@ -4,9 +4,13 @@ import { limits, sessionId, type SessionId, WireError } from '@exec-server/proto
 import type { Process } from '../processes/process.js';
 import type { ProcessTableOptions } from '../processes/processTable.js';
 import type { SpoolStore } from '../processes/spool/spoolStore.js';
-import { type Attachment, Session } from './session.js';
+import { WindowBudget } from '../processes/windowBudget.js';
+import { type Attachment, type Observer, Session } from './session.js';
 
-export interface SessionStoreOptions extends ProcessTableOptions {
+export interface SessionStoreOptions extends Omit<ProcessTableOptions, 'windows' | 'openSpool'> {
+  /** What the windows of all processes may hold in memory together, and those of one session. */
+  readonly retainedBytesPerServer: number;
+  readonly retainedBytesPerSession: number;
   /** Begins the marks of this server's processes. */
   readonly life: string;
   /** Ends what still carries a mark of a session that is over. */
@@ -20,6 +24,8 @@ export interface SessionStoreOptions extends ProcessTableOptions {
 export class SessionStore {
   readonly #options: SessionStoreOptions;
   readonly #sessions = new Map<SessionId, Session>();
+  readonly #byObserveId = new Map<SessionId, Session>();
+  readonly #windows: WindowBudget;
   readonly #over = new Set<SessionId>();
   /** Children of ended sessions that were killed and not reaped yet. */
   readonly #dying = new Set<Process>();
@@ -29,6 +35,7 @@ export class SessionStore {
 
   constructor(options: SessionStoreOptions) {
     this.#options = options;
+    this.#windows = new WindowBudget(options.retainedBytesPerServer);
   }
 
   get size(): number {
@@ -52,53 +59,87 @@ export class SessionStore {
     const session = new Session({
       ...this.#options,
       openSpool: spools === undefined || budget === undefined ? undefined : (changed) => spools.open(budget, changed),
+      windows: new WindowBudget(this.#options.retainedBytesPerSession, this.#windows),
       id: newSessionId(),
+      observeId: newSessionId(),
       life: `${this.#options.life}-${(this.#created += 1)}`,
       leaseMs: Math.min(wishedLeaseMs ?? this.#options.leaseMs, limits.MAX_SESSION_LEASE_MS),
       onExpired: (expired) => this.end(expired, 'the session was detached longer than its lease'),
     });
     this.#sessions.set(session.id, session);
+    this.#byObserveId.set(session.observeId, session);
     await session.attach(attachment);
     return session;
   }
 
   /**
-   * Gives control of a session to this connection, if it is detached, or its own connection has gone silent or is an earlier
-   * one of the same client object. Throws WireError when that cannot be.
+   * Gives control of a session to this connection, if it is detached, or its own connection is suspect or is an earlier one of
+   * the same client object, or in any case with `takeOver`. Throws WireError when that cannot be.
    */
-  async resume(id: string, attachment: Attachment): Promise<Session> {
+  async resume(id: string, attachment: Attachment, takeOver: boolean): Promise<Session> {
     this.#refuseWhenStopping();
-    // The map's key type is a brand over string.
-    const session = this.#sessions.get(id as SessionId);
-    const present = session?.attachment;
-    if (session !== undefined && present !== undefined && isReplaceable(present, attachment)) {
-      this.#evict(session, present);
+    const session = this.#sessions.get(sessionId(id));
+    if (session === undefined) {
+      if (!this.#byObserveId.has(sessionId(id))) throw this.#missing(id);
+      throw new WireError('observeOnly', 'the session id given admits observers, not control');
     }
-    if (session !== undefined && session.leaseState === 'expired') this.end(session, 'its lease was over');
-    else if (session?.attachment !== undefined) {
-      throw new WireError('attachedElsewhere', `session ${id} is already attached to another connection`);
-    } else if (session !== undefined && (await session.attach(attachment))) return session;
-    throw new WireError(
-      this.#over.has(sessionId(id)) ? 'expiredSession' : 'unknownSession',
-      `unknown session id ${id}`,
-    );
+    if (session.leaseState === 'expired') {
+      this.end(session, 'its lease was over');
+      throw this.#missing(id);
+    }
+    if (takeOver) session.takenBack(attachment.attachId);
+    else if (session.hasLost(attachment.attachId)) {
+      throw new WireError('takenOver', `session ${id} was taken over by another client`);
+    }
+    if (session.attachment !== undefined) this.#evict(session, session.attachment, attachment, takeOver);
+    if (await session.attach(attachment)) return session;
+    throw this.#missing(id);
   }
 
-  /** Nothing told that the connection is gone. Detached first, so that its requests are waited for as after any loss. */
-  #evict(session: Session, silent: Attachment): void {
-    session.detach(silent);
-    silent.abort('its session was resumed by another connection');
+  /** Admits an observer by the id of a session or by its `observeId`. Throws WireError. */
+  observe(id: string, observer: Observer): Session {
+    this.#refuseWhenStopping();
+    const session = this.#sessions.get(sessionId(id)) ?? this.#byObserveId.get(sessionId(id));
+    if (session === undefined) throw this.#missing(id);
+    if (session.leaseState === 'expired') {
+      this.end(session, 'its lease was over');
+      throw this.#missing(id);
+    }
+    session.observe(observer);
+    return session;
+  }
+
+  #missing(id: string): WireError {
+    const reason = this.#over.has(sessionId(id)) ? 'expiredSession' : 'unknownSession';
+    return new WireError(reason, `unknown session id ${id}`);
+  }
+
+  /** Detached before its connection ends, so that its requests are waited for as after any loss. Throws when it may not be. */
+  #evict(session: Session, present: Attachment, next: Attachment, takeOver: boolean): void {
+    // A client that dials again knows better than this server whether its old connection is dead.
+    if (next.attachId !== undefined && next.attachId === present.attachId) {
+      session.detach(present);
+      present.abort('its session was resumed by a later connection of the same client');
+    } else if (present.isSilent) {
+      session.lose(present);
+      present.abort('it gave no sign of life, and its session was resumed by another client');
+    } else if (takeOver) {
+      session.lose(present);
+      present.takenOver('its session was taken over by another client');
+    } else {
+      throw new WireError('attachedElsewhere', `session ${session.id} is already attached to another connection`);
+    }
   }
 
   /** Kills the session's processes and forgets it; its id stays known as over. */
   end(session: Session, detail: string): void {
     if (!this.#sessions.delete(session.id)) return;
-    this.#over.add(session.id);
-    if (this.#over.size > limits.EXPIRED_SESSIONS_REMEMBERED) {
-      for (const oldest of this.#over) {
-        this.#over.delete(oldest);
-        break;
-      }
+    this.#byObserveId.delete(session.observeId);
+    for (const id of [session.id, session.observeId]) this.#over.add(id);
+    for (const oldest of this.#over) {
+      // Two ids a session.
+      if (this.#over.size <= 2 * limits.EXPIRED_SESSIONS_REMEMBERED) break;
+      this.#over.delete(oldest);
     }
     const ended = session.end(detail);
     for (const process of ended) this.#bury(process);
@@ -152,11 +193,6 @@ export class SessionStore {
   #refuseWhenStopping(): void {
     if (this.#stopping) throw new WireError('serverStopping', 'the server is shutting down');
   }
-}
-
-/** A client that dials again knows better than this server whether its old connection is dead. */
-function isReplaceable(present: Attachment, next: Attachment): boolean {
-  return present.isSilent || (next.attachId !== undefined && next.attachId === present.attachId);
 }
 
 /** 128 random bits, in the shape of a UUID, which is what clients of the base protocol are used to. */

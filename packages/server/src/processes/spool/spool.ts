@@ -12,6 +12,8 @@ export const SPOOLED_EVENT_COST_BYTES = 64;
 export interface SpoolOptions {
   readonly openSegments: (events: SegmentEvents) => Segments;
   readonly budget: SpoolBudget;
+  /** Whether the spools of the server together keep more in memory than they should. Default: never. */
+  readonly crowded?: () => boolean;
   /** `pendingBytes` fell because of a write, or writes began to fail. It may append and drop. */
   readonly changed: () => void;
   /** The spool is closed; called once. */
@@ -68,6 +70,9 @@ export class Spool {
   /** Appended and not on disk yet; these are in memory. While writes fail they stay there until they are dropped. */
   get pendingBytes(): number {
     return this.#segments.pendingBytes;
+  }
+  get crowded(): boolean {
+    return this.#options.crowded?.() ?? false;
   }
   /** Why writes fail at present. No write brings `pendingBytes` down then; dropping events does. */
   get errno(): string | undefined {

@@ -4,6 +4,7 @@
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { limits } from '@exec-server/protocol';
 import { errnoCode } from '../../host/startErrors.js';
 import { hostSegmentFs, openUnlinked, type SegmentFs } from './segmentFs.js';
 import { type SegmentEvents, Segments } from './segments.js';
@@ -95,6 +96,7 @@ export class SpoolStore {
     const spool: Spool = new Spool({
       openSegments: (events) => this.#openSegments(events, () => spool),
       budget: new SpoolBudget(this.#limits.processBytes, session),
+      crowded: () => this.#writtenSoonBytes() >= limits.SPOOL_PENDING_BYTES_PER_SERVER,
       changed,
       closed: () => this.#spools.delete(spool),
     });
@@ -173,6 +175,11 @@ export class SpoolStore {
       this.#unavailable = true;
     }
     return !this.#unavailable;
+  }
+
+  /** What waits for the disk where it takes bytes. */
+  #writtenSoonBytes(): number {
+    return sum(this.#spools, (spool) => (spool.errno === undefined ? spool.pendingBytes : 0));
   }
 
   async #closeAll(): Promise<void> {
