@@ -280,7 +280,7 @@ describe.each(['memory', 'websocket'] as const)('over %s', (link) => {
     for (let line = 0; line < 50; line++) await job.write('x\n');
     // 1 to 9 in lines of four bytes, 10 to 51 in lines of five.
     await until(async () => (await controller.list()).processes[0]?.outputBytes === 9 * 4 + 42 * 5, 'all lines');
-    const [{ nextSeq = 0 } = {}] = (await controller.list()).processes;
+    const nextSeq = (await controller.list()).processes[0]?.nextSeq ?? 0;
     await Promise.all([job.flush(), seen.flush()]);
     for (const handle of [job, seen]) expect((await readUntil(handle, '51 x\n')).through).toBe(nextSeq - 1);
     await job.end();

@@ -1,10 +1,11 @@
-import { decodeBase64 } from '@exec-server/protocol';
+import { decodeBase64, limits } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import { isClientError } from '../errors.js';
 import { connectFake, settle } from '../testSupport/connectFake.js';
-import type { FakeConnection, FakeRequest } from '../testSupport/fakeServer.js';
+import { extendedReply, type FakeConnection, type FakeRequest } from '../testSupport/fakeServer.js';
 import type { ProcessHandle } from './processHandle.js';
-import { PIECE_BYTES, QUEUED_BYTES } from './stdinQueue.js';
+import { QUEUED_BYTES } from './stdinQueue.js';
+import { PIECE_BYTES } from './stdinQueues.js';
 
 async function startPiped(): Promise<{
   handle: ProcessHandle;
@@ -94,6 +95,21 @@ describe('writes', () => {
     connection.answer(await connection.next('process/write'), { status: 'unknownProcess' });
     await expect(writing).rejects.toMatchObject({ code: 'SERVER_ERROR', data: { reason: 'unknownProcess' } });
     await close();
+  });
+});
+
+describe('writes to many processes that do not read', () => {
+  it('leave room among what a server lets be unanswered, however many they are', async () => {
+    const { client, connection } = await connectFake({ reply: extendedReply('s1', { limits: undefined }) });
+    const bytes = new Uint8Array(PIECE_BYTES);
+    let sentBytes = 0;
+    for (let processes = 0; processes < 1_000; processes++) {
+      const [handle] = await Promise.all([client.start({ argv: ['x'], stdin: 'pipe' }), connection.start()]);
+      handle.write(bytes).catch(() => undefined);
+      sentBytes += String((await connection.next('process/write')).params['chunk']).length;
+    }
+    expect(sentBytes).toBeLessThan(limits.PENDING_REQUEST_BYTES / 2);
+    await client.close();
   });
 });
 

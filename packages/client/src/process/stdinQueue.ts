@@ -4,9 +4,6 @@ import type { Calls } from '../calls.js';
 import { ClientError, type ClientErrorData, toClientError } from '../errors.js';
 import { writeReply } from '../callGuards.js';
 
-/** Bytes of one `process/write`; small enough to share a connection with output, large enough to be rare. */
-export const PIECE_BYTES = 256 * 1024;
-
 /** Bytes that may wait here beside one write of any size, and what a write costs on top of its bytes. */
 export const QUEUED_BYTES = 64 * 1024 * 1024;
 const WRITE_COST_BYTES = 128;
@@ -14,6 +11,10 @@ const WRITE_COST_BYTES = 128;
 /** What a queue asks of its surroundings. */
 export interface StdinHost {
   nextWriteId(): string;
+  /** How many bytes the next `process/write` may carry. */
+  pieceBytes(): number;
+  /** That many bytes are on their way in a `process/write` from now on, or, below zero, no longer. */
+  onTheWay(bytes: number): void;
   /** The queue has something from now on. */
   busy(queue: StdinQueue): void;
   /** The queue is empty again. */
@@ -92,9 +93,12 @@ export class StdinQueue {
     let acceptedBytes = 0;
     try {
       do {
-        const piece = bytes.subarray(acceptedBytes, acceptedBytes + PIECE_BYTES);
+        const piece = bytes.subarray(acceptedBytes, acceptedBytes + this.#host.pieceBytes());
         const isLast = acceptedBytes + piece.byteLength >= bytes.byteLength;
-        if (piece.byteLength > 0 || eof) await this.#send(piece, eof && isLast, acceptedBytes);
+        if (piece.byteLength > 0 || eof) {
+          this.#host.onTheWay(piece.byteLength);
+          await this.#send(piece, eof && isLast, acceptedBytes).finally(() => this.#host.onTheWay(-piece.byteLength));
+        }
         acceptedBytes += piece.byteLength;
       } while (acceptedBytes < bytes.byteLength);
       return undefined;
