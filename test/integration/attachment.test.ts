@@ -158,11 +158,10 @@ describe.each(rawLinks)('an observer over %s', (link) => {
     );
     let received = 0;
     while (received < bytes) {
-      const { params } = await controller.next();
-      received += Buffer.from(String(params?.['chunk'] ?? ''), 'base64').length;
-      if (params?.['seq'] !== undefined) {
-        controller.send({ method: 'process/ack', params: { processId: 'p', seq: params['seq'] } });
-      }
+      const { method, params } = await controller.next();
+      if (method !== 'process/output') continue;
+      received += Buffer.from(String(params?.['chunk']), 'base64').length;
+      controller.send({ method: 'process/ack', params: { processId: 'p', seq: params?.['seq'] } });
     }
     const observer = await served.ready(observing(observeId));
     // Behind the acknowledgements.
