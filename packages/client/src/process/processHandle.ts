@@ -1,5 +1,5 @@
 /** What callers hold for a process. */
-import type { CloseReasonName, ExitReason, TerminalSize } from '@exec-server/protocol';
+import type { TerminalSize } from '@exec-server/protocol';
 import { emptyReply, signalReply, terminateReply, type TerminateReply } from '../callGuards.js';
 import { type CallOptions, type Calls, DEFAULT_TIMEOUT_MS } from '../calls.js';
 import type { Clock } from '../clock.js';
@@ -8,39 +8,10 @@ import type { Exit, GapEvent, ProcessEvent } from '../events.js';
 import type { ProcessRecord } from '../registry/processRecord.js';
 import { Subscription } from '../registry/subscription.js';
 import { flushProcess } from './flush.js';
+import type { CloseStatus, EventsOptions, ExitStatus, TerminateOptions } from './handleOptions.js';
 import type { StdinQueue } from './stdinQueue.js';
 import { byteStream, type OutputName, stdinStream, StreamReader, textOf } from './streams.js';
 import { type WaitOptions, within } from './waiting.js';
-
-export interface ExitStatus {
-  /** 128 + n for a death by signal n. A non-zero code is a result, not an error. */
-  readonly exitCode: number;
-  /** The signal that ended the process, if one did and the server says so. */
-  readonly signal: string | undefined;
-  /** Whether it ended by itself (a signal of its own making or of `signal` included), by its `timeoutMs` or by `terminate`; undefined on foreign servers. */
-  readonly reason: ExitReason | undefined;
-}
-
-export interface CloseStatus {
-  /** `heldOpen`: `lingerMs` ran out while others held the streams; undefined on foreign servers. */
-  readonly reason: CloseReasonName | undefined;
-  /** How many others held the streams, for `heldOpen`. */
-  readonly holders: number | undefined;
-}
-
-export interface TerminateOptions extends CallOptions {
-  /** SIGTERM first, SIGKILL after this many ms. Default 0: SIGKILL at once. */
-  readonly graceMs?: number | undefined;
-  /** `kill` ends descendants that left the process group as well, of an exited process too. Default `keep`. */
-  readonly leftovers?: 'kill' | 'keep' | undefined;
-  /** Whether the answer comes when everything is dead. Default: true with `graceMs` or `leftovers`, else false. */
-  readonly wait?: boolean | undefined;
-}
-
-export interface EventsOptions {
-  /** Begin after this event. Default: where the handle begins, which is the first event for a started process. */
-  readonly afterSeq?: number | undefined;
-}
 
 /** A reader that is slow for hours may skip any number of gaps. */
 const GAPS_KEPT = 1_024;

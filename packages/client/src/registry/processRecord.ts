@@ -7,10 +7,11 @@ import { ClientError } from '../errors.js';
 import type { Closing, Exit, ExitedEvent, ProcessEvent } from '../events.js';
 import type { ReadReply } from '../guards.js';
 import { AckLedger } from './ackLedger.js';
+import { Ending } from './ending.js';
 import { EventTail, type Lookup } from './eventTail.js';
 import { Reorder } from './reorder.js';
 import { eventsOfReply } from './replyEvents.js';
-import { settled, Waiters, type Wish } from './waiters.js';
+import { Waiters, type Wish } from './waiters.js';
 
 /** What a record asks of its surroundings. */
 export interface RecordHost {
@@ -51,15 +52,10 @@ export class ProcessRecord {
   /** Absent where nothing is acknowledged: it would grow for as long as a consumer lags. */
   readonly #ledger: AckLedger | undefined;
   readonly #consumers = new Set<Consumer>();
-  readonly #exitWaiters = new Waiters<Exit>();
-  readonly #closeWaiters = new Waiters<Closing>();
+  readonly #ending = new Ending();
   readonly #releaseWaiters = new Waiters<void>();
   #phase: RecordPhase = 'starting';
   #pid: number | undefined;
-  /** Seq of the exit event, once it is known. */
-  #exitSeq: number | undefined;
-  #exit: Exit | undefined;
-  #closing: Closing = {};
   #failure: ClientError | undefined;
 
   constructor(processId: string, host: RecordHost, afterSeq = 0) {
@@ -89,7 +85,7 @@ export class ProcessRecord {
   }
 
   get exit(): Exit | undefined {
-    return this.#exit;
+    return this.#ending.exit;
   }
 
   get hasHole(): boolean {
@@ -162,8 +158,8 @@ export class ProcessRecord {
 
   /** A handle may begin behind the exit, and even behind the close. */
   #notePast({ exit, exitedSeq, closed, closing, nextSeq }: ReadReply): void {
-    if (exit !== undefined && this.#exit === undefined && exitedSeq !== undefined && exitedSeq <= this.afterSeq) {
-      this.#noteExit(exit, exitedSeq);
+    if (exit !== undefined && this.exit === undefined && exitedSeq !== undefined && exitedSeq <= this.afterSeq) {
+      this.#ending.exited(exit, exitedSeq);
     }
     if (closed && nextSeq - 1 <= this.afterSeq && this.#phase === 'live') {
       this.#noteClosed(closing);
@@ -174,14 +170,15 @@ export class ProcessRecord {
 
   /** An adopted process that is over and of which the server keeps nothing but how it ended. */
   endedBefore(exit: Exit, error: ClientError): void {
-    this.#exit = exit;
+    this.#ending.exited(exit, undefined);
     this.fail(error);
   }
 
   /** Events after `cursor` that the tail no longer has, from the server. */
   async readBack(cursor: number): Promise<readonly ProcessEvent[]> {
     const reply = await this.#host.read(this, cursor);
-    const exitKnown = this.#exitSeq !== undefined && this.#exitSeq <= cursor;
+    const { exitSeq } = this.#ending;
+    const exitKnown = exitSeq !== undefined && exitSeq <= cursor;
     const result = eventsOfReply(reply, {
       afterSeq: cursor,
       held: [],
@@ -227,23 +224,17 @@ export class ProcessRecord {
     if (this.#phase === 'closed' || this.#phase === 'failed') return;
     this.#phase = 'failed';
     this.#failure = error.with({ processId: this.processId, cursor: this.cursor });
-    this.#exitWaiters.reject(this.#failure);
-    this.#closeWaiters.reject(this.#failure);
+    this.#ending.failed(this.#failure);
     this.#releaseWaiters.reject(this.#failure);
     this.#wakeConsumers();
   }
 
   waitExit(): Wish<Exit> {
-    if (this.#exit !== undefined) return settled(Promise.resolve(this.#exit));
-    if (this.#failure !== undefined) return settled(Promise.reject(this.#failure));
-    if (this.#phase === 'closed') return settled(Promise.reject(this.#exitLost()));
-    return this.#exitWaiters.add();
+    return this.#ending.waitExit();
   }
 
   waitClosed(): Wish<Closing> {
-    if (this.#phase === 'closed') return settled(Promise.resolve(this.#closing));
-    if (this.#failure !== undefined) return settled(Promise.reject(this.#failure));
-    return this.#closeWaiters.add();
+    return this.#ending.waitClosed();
   }
 
   /**
@@ -259,14 +250,15 @@ export class ProcessRecord {
   }
 
   #exitPlace(): { exitSeq?: number } {
-    return this.#exitSeq === undefined ? {} : { exitSeq: this.#exitSeq };
+    const { exitSeq } = this.#ending;
+    return exitSeq === undefined ? {} : { exitSeq };
   }
 
   #release(events: readonly ProcessEvent[]): void {
     for (const event of events) {
       this.#tail.append(event);
       this.#ledger?.released(event);
-      if (event.type === 'exited') this.#noteExit(exitOfEvent(event), event.seq);
+      if (event.type === 'exited') this.#ending.exited(exitOfEvent(event), event.seq);
       if (event.type === 'closed') this.#noteClosed(event);
     }
     this.#wakeConsumers();
@@ -274,18 +266,9 @@ export class ProcessRecord {
     this.noteConsumed();
   }
 
-  #noteExit(exit: Exit, seq: number): void {
-    this.#exit = exit;
-    this.#exitSeq = seq;
-    this.#exitWaiters.resolve(exit);
-  }
-
-  #noteClosed({ reason, holders }: Closing): void {
+  #noteClosed(closing: Closing): void {
     this.#phase = 'closed';
-    this.#closing = { ...(reason === undefined ? {} : { reason }), ...(holders === undefined ? {} : { holders }) };
-    this.#closeWaiters.resolve(this.#closing);
-    // The handle began behind the exit, or the exit was in a gap: nobody will say the code any more.
-    if (this.#exitWaiters.size > 0) this.#exitWaiters.reject(this.#exitLost());
+    this.#ending.closed(closing, () => this.#exitLost());
     this.#host.closed(this);
   }
 
