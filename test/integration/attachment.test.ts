@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../support/manualClock.js';
 import type { Raw, RawMessage } from '../support/raw.js';
 import { command, flowControl, type RawLink, rawLinks, RawServed } from '../support/rawServed.js';
+import { until } from '../support/until.js';
 
 const opened: RawServed[] = [];
 function open(link: RawLink, options?: ExecServerOptions): RawServed {
@@ -319,5 +320,36 @@ describe.each(rawLinks)('a flush over %s', (link) => {
     while (served.server.gauges().attachedSessions > 0) await new Promise((resolve) => setImmediate(resolve));
     const again = await served.ready({ ...flowControl, resumeSessionId: sessionId });
     expect(await again.result('process/flush', { processId: 'p' })).toEqual({ throughSeq: 0 });
+  });
+});
+
+describe.each(rawLinks)('a client with flow control that resumes and asks for nothing, over %s', (link) => {
+  it('holds no process back for longer than the wait for its first read, and finds everything when it asks', async () => {
+    const clock = new ManualClock();
+    const served = open(link, { clock });
+    const { server } = served;
+    const { controller, sessionId } = await share(served);
+    const bytes = 6_000_000;
+    const argv = ['sh', '-c', `read go; head -c ${bytes} /dev/zero`];
+    await controller.result('process/start', command('p', argv, { pipeStdin: true }));
+    controller.transport.abort();
+    await controller.closed;
+    await until(() => server.gauges().attachedSessions === 0, 'the loss to be noticed');
+    const again = await served.ready({ ...flowControl, resumeSessionId: sessionId });
+    await again.result('process/write', { processId: 'p', writeId: '1', chunk: base64('go\n') });
+    await until(() => server.gauges().heldBackProcesses === 1, 'the process to be held back');
+    clock.advance(limits.FIRST_READ_WAIT_MS);
+    await until(() => server.gauges().runningProcesses === 0, 'the process to run on');
+    expect(again.received.filter(({ method }) => method !== undefined)).toEqual([]);
+    await again.result('process/follow', { processId: 'p' });
+    let received = 0;
+    for (let seq = 0; received < bytes; ) {
+      const { method, params } = await again.next();
+      if (method !== 'process/output') continue;
+      expect(params?.['seq']).toBe((seq += 1));
+      received += Buffer.from(String(params?.['chunk']), 'base64').length;
+      again.send({ method: 'process/ack', params: { processId: 'p', seq } });
+    }
+    expect(received).toBe(bytes);
   });
 });
