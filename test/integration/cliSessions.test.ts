@@ -210,7 +210,12 @@ describe('a session that is not to be had', () => {
       },
     );
     await new Promise((resolve) => holding.stdout.once('data', resolve));
-    expect((await onSession('ps')).stderr).toMatch(/another client holds the session/);
+    const refused = [await onSession('attach', 'any'), await onSession('kill', 'any')];
+    for (const { stderr, exitCode } of refused) {
+      expect(stderr).toMatch(/another client holds the session.*--take-over/);
+      expect(exitCode).toBe(1);
+    }
+    expect(refused[0]?.stderr).toContain('--observe');
     holding.stdin.end();
     expect((await holding).exitCode).toBe(0);
   });

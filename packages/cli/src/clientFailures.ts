@@ -47,6 +47,8 @@ export function failureOfRun(error: ClientError): CommandError {
       return new CommandError(
         `${server} no longer has the session of the command, which was killed: the server was restarted, or the connection was away longer than the lease`,
       );
+    case 'TAKEN_OVER':
+      return takenOver();
     case 'SERVER_GONE':
       return new CommandError(`the server has ended${endOf(error)}, and the command with it; run it again`);
     default:
@@ -54,8 +56,13 @@ export function failureOfRun(error: ClientError): CommandError {
   }
 }
 
+/** The session has another client now. */
+export function takenOver(): CommandError {
+  return new CommandError('another client took the session over; the process runs on there');
+}
+
 const isOfConnection = ({ code }: ClientError): boolean =>
-  code === 'RECOVERY_FAILED' || code === 'SESSION_EXPIRED' || code === 'SERVER_GONE';
+  code === 'RECOVERY_FAILED' || code === 'SESSION_EXPIRED' || code === 'SERVER_GONE' || code === 'TAKEN_OVER';
 
 function pathOf({ data: { serverData } }: ClientError): string {
   const hasPath = typeof serverData === 'object' && serverData !== null && 'path' in serverData;

@@ -1,5 +1,6 @@
 /** Opens the client a command works with, and says on stderr how its connection fares. */
 import { type Client, type ClientState, connect, isClientError } from '@exec-server/client';
+import { takenOver } from './clientFailures.js';
 import { CommandError, ExitCode } from './exitCodes.js';
 import { ownServerCommand } from './ownServer.js';
 import { readTokenFile } from './tokenFile.js';
@@ -13,6 +14,8 @@ export interface ServerChoice {
 export interface SessionWish {
   readonly resumeSessionId?: string | undefined;
   readonly leaseMs?: number | undefined;
+  readonly attach?: 'control' | 'observe' | undefined;
+  readonly takeOver?: boolean | undefined;
 }
 
 /** A line on stderr. In raw mode the terminal does not return the carriage by itself. */
@@ -33,13 +36,23 @@ export async function openClient(command: string, choice: ServerChoice, wish: Se
   return await connect({ url, token, ...common });
 }
 
-/** A failure of the client as the one sentence the command ends with; everything else is passed on. */
-export function asCommandError(error: unknown): unknown {
+/**
+ * A failure of the client as the one sentence the command ends with; everything else is passed on. `otherWays`: what this
+ * command can do while another client holds the session.
+ */
+export function asCommandError(error: unknown, otherWays?: string): unknown {
   if (!isClientError(error)) return error;
-  if (error.data.reason === 'attachedElsewhere') {
-    return new CommandError('another client holds the session; it has to leave or lose its connection first');
+  if (error.code === 'TAKEN_OVER') return takenOver();
+  switch (error.data.reason) {
+    case 'attachedElsewhere': {
+      const ways = otherWays === undefined ? '' : `; ${otherWays}`;
+      return new CommandError(`another client holds the session; it has to leave or lose its connection first${ways}`);
+    }
+    case 'observeOnly':
+      return new CommandError('this id lets look on and nothing else: `ps` and `attach --observe` take it');
+    default:
+      return new CommandError(error.message);
   }
-  return new CommandError(error.message);
 }
 
 function stateLine(): (state: ClientState) => void {

@@ -32,9 +32,10 @@ export class RunSession {
     }
   }
 
-  /** Leaves a session that is to live on, or was there before; ends one of our own and removes its file. */
+  /** Leaves a session that is to live on, was there before, or has another client now; ends one of our own and removes its file. */
   async end(how: 'detach' | 'close'): Promise<void> {
-    if (how === 'detach' || !this.isNew) {
+    const isLost = this.client.failure?.code === 'TAKEN_OVER';
+    if (isLost || how === 'detach' || !this.isNew) {
       await this.client.detach();
       return;
     }

@@ -10,10 +10,19 @@ export interface SessionChoice extends ServerChoice {
   readonly session: string | undefined;
 }
 
+/** How a command takes up its session. */
+export interface Attachment {
+  readonly attach?: 'observe' | undefined;
+  readonly takeOver?: boolean | undefined;
+  /** What the user can do while another client holds the session. */
+  readonly otherWays?: string | undefined;
+}
+
 /** Runs `use` in the session, which is detached from again on every way out. */
 export async function inSession(
   command: string,
   choice: SessionChoice,
+  { attach, takeOver, otherWays }: Attachment,
   use: (client: Client) => Promise<number>,
 ): Promise<number> {
   const { url, sessionId, leaseMs } = chosen(choice);
@@ -21,7 +30,7 @@ export async function inSession(
     const client = await openClient(
       command,
       { url, tokenFile: choice.tokenFile },
-      { resumeSessionId: sessionId, leaseMs },
+      { resumeSessionId: sessionId, leaseMs, attach, takeOver },
     );
     try {
       return await use(client);
@@ -29,7 +38,7 @@ export async function inSession(
       await client.detach();
     }
   } catch (error) {
-    throw asCommandError(error);
+    throw asCommandError(error, otherWays);
   }
 }
 

@@ -34,13 +34,15 @@ export class Bounds {
   readonly #waiting = new Set<(error: ClientError) => void>();
   readonly #cleanUp: () => void;
 
-  constructor({ timeoutMs, signal }: BoundOptions, clock: Clock, errors: BoundErrors) {
+  /** `disposed` is called when the owner has let go of it. */
+  constructor({ timeoutMs, signal }: BoundOptions, clock: Clock, errors: BoundErrors, disposed?: () => void) {
     const abort = (): void => this.#end(errors.aborted(signal?.reason));
     const cancel =
       timeoutMs === undefined ? undefined : clock.timer(timeoutMs, () => this.#end(errors.timedOut(timeoutMs)));
     this.#cleanUp = () => {
       cancel?.();
       signal?.removeEventListener('abort', abort);
+      disposed?.();
     };
     if (signal?.aborted === true) abort();
     else signal?.addEventListener('abort', abort);

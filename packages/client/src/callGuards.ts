@@ -90,6 +90,13 @@ export function emptyReply(value: unknown): Members | undefined {
   return isObject(value) ? value : undefined;
 }
 
+/** The last event there was when the server answered. */
+export function flushReply(value: unknown): number | undefined {
+  if (!isObject(value)) return undefined;
+  const { throughSeq } = value;
+  return isCount(throughSeq) ? throughSeq : undefined;
+}
+
 export function listReply(value: unknown): ProcessList | undefined {
   if (!isObject(value) || !isText(value['epoch']) || !Array.isArray(value['processes'])) return undefined;
   const processes = mapAll(value['processes'], processSummary);

@@ -46,28 +46,47 @@ export class Calls {
   readonly #driver: RecoveryDriver<Connection>;
   readonly #clock: Clock;
   readonly #permits = new Permits();
+  readonly #pending = new Set<Bounds>();
 
   constructor(driver: RecoveryDriver<Connection>, clock: Clock) {
     this.#driver = driver;
     this.#clock = clock;
   }
 
+  /** Calls that wait for a connection, for their turn or for their answer. */
+  get pending(): number {
+    return this.#pending.size;
+  }
+
   bounds(method: CallableMethod, options: CallOptions, data?: ClientErrorData): Bounds {
-    return new Bounds(timeoutOf(method, options), this.#clock, callErrors(method, { method, ...data }));
+    const disposed = (): void => void this.#pending.delete(bounds);
+    const bounds = new Bounds(
+      timeoutOf(method, options),
+      this.#clock,
+      callErrors(method, { method, ...data }),
+      disposed,
+    );
+    this.#pending.add(bounds);
+    return bounds;
   }
 
   /** Sends a call and, after a cut, does what the method's replay policy says. */
   async call<T>(call: Call<T>, options: CallOptions = {}): Promise<T> {
     const bounds = this.bounds(call.method, options, call.data);
     try {
-      for (;;) {
-        const attempt = await this.attempt(call, bounds);
-        if (attempt.kind === 'answered') return attempt.value;
-        const { replay } = requests[call.method];
-        if (replay !== 'repeat' && replay !== 'continue') throw outcomeUnknown(call, attempt.error);
-      }
+      return await this.answer(call, bounds);
     } finally {
       bounds.dispose();
+    }
+  }
+
+  /** The same within bounds of the caller's. `sent` is called each time the call goes out. */
+  async answer<T>(call: Call<T>, bounds: Bounds, sent?: () => void): Promise<T> {
+    for (;;) {
+      const attempt = await this.attempt(call, bounds, sent);
+      if (attempt.kind === 'answered') return attempt.value;
+      const { replay } = requests[call.method];
+      if (replay !== 'repeat' && replay !== 'continue') throw outcomeUnknown(call, attempt.error);
     }
   }
 

@@ -3,13 +3,15 @@ import { type EnvironmentInfo, type ParamsOf, type ResultOf, type SessionId, ses
 import { listReply, type ProcessList } from './callGuards.js';
 import { type CallableMethod, type CallOptions, notSupported } from './calls.js';
 import { ClientError } from './errors.js';
+import type { ClientGauges } from './gauges.js';
 import { type ClientState, type CommonOptions, publicState, type ServerInfo } from './options.js';
+import { ping } from './ping.js';
 import { ProcessHandle } from './process/processHandle.js';
 import { type RunHost, type RunOptions, runProcess, type RunResult } from './process/run.js';
 import { type SpawnedProcess, type SpawnOptions, spawnProcess } from './process/spawn.js';
 import { type StartOptions, startParams } from './process/startParams.js';
 import { readFrom, repeatStart, startProcess } from './process/startProcess.js';
-import { StdinQueue } from './process/stdinQueue.js';
+import { StdinQueues } from './process/stdinQueues.js';
 import type { ProcessRecord } from './registry/processRecord.js';
 import type { Session, StateListener } from './session.js';
 
@@ -21,19 +23,29 @@ export class Client implements AsyncDisposable {
   readonly #session: Session;
   readonly #errorOnGap: boolean;
   #closing: Promise<void> | undefined;
-  /** Write ids are unique over all clients of a process. */
-  readonly #tag = crypto.getRandomValues(new Uint32Array(2)).join('-');
-  #writes = 0;
+  readonly #stdin: StdinQueues;
 
   /** @internal Use `connect`. */
   constructor(session: Session, options: Pick<CommonOptions, 'errorOnGap'>) {
     this.#session = session;
+    this.#stdin = new StdinQueues(session.calls);
     this.#errorOnGap = options.errorOnGap ?? false;
   }
 
-  /** A secret: whoever knows it can take up the session. Pass it as `resumeSessionId` to go on in another program. */
+  /**
+   * A secret: whoever knows it can take up the session. Pass it as `resumeSessionId` to go on in another program. That of an
+   * observer is the id it came with.
+   */
   get sessionId(): SessionId {
     return sessionId(this.#session.server.sessionId);
+  }
+
+  /**
+   * Gives read-only access to the session, and nothing more: hand it to those who shall only look. They pass it as
+   * `resumeSessionId` with `attach: 'observe'`. Undefined where the server has no observers.
+   */
+  get observeId(): string | undefined {
+    return this.#session.server.observeId;
   }
 
   /** Name, version and limits of the server; undefined on a foreign server. */
@@ -127,7 +139,7 @@ export class Client implements AsyncDisposable {
     registry.register(record);
     record.started(undefined);
     // Nothing of what is read here may be acknowledged: the server would let go of what the caller has not seen.
-    const caller = { cursor: afterSeq, wake: () => {} };
+    const caller = { cursor: afterSeq, backlogBytes: 0, wake: () => {} };
     record.addConsumer(caller);
     try {
       await readFrom(record, (cursor) => this.#session.read(processId, cursor, call));
@@ -138,6 +150,16 @@ export class Client implements AsyncDisposable {
     // Who iterates the handle at once has begun by then; nobody else holds back the process.
     this.#session.clock.timer(0, () => record.removeConsumer(caller));
     return this.#handle(record, afterSeq);
+  }
+
+  /** How long the server takes to answer, in ms: from the moment the question goes out, the time of a recovery not included. */
+  ping(options?: CallOptions): Promise<number> {
+    return ping(this.#session, options);
+  }
+
+  /** What this client holds in memory at the moment, and what waits in it. */
+  gauges(): ClientGauges {
+    return { ...this.#session.gauges(), stdinQueuedBytes: this.#stdin.queuedBytes };
   }
 
   /**
@@ -153,8 +175,9 @@ export class Client implements AsyncDisposable {
 
   /**
    * Ends the session: its processes are killed, and the server program too where this client started it. Over a transport
-   * that was lost the session ends with its lease. Handles, and calls that no answer has reached, fail with CLOSED. Never rejects; resolves when
-   * nothing of the connection is left.
+   * that was lost the session ends with its lease. An observer only leaves: the session and its processes are not touched.
+   * Handles, and calls that no answer has reached, fail with CLOSED. Never rejects; resolves when nothing of the connection is
+   * left.
    */
   close(): Promise<void> {
     this.#closing ??= this.#session.end('close');
@@ -178,8 +201,7 @@ export class Client implements AsyncDisposable {
     const { calls, clock } = this.#session;
     const requireExtended = (what: string): void => this.#requireExtended(what);
     const host = { calls, clock, errorOnGap: this.#errorOnGap, requireExtended };
-    const stdin = new StdinQueue(record.processId, calls, () => `${this.#tag}-${(this.#writes += 1)}`);
-    return new ProcessHandle(record, stdin, host, afterSeq);
+    return new ProcessHandle(record, this.#stdin.make(record.processId), host, afterSeq);
   }
 
   /** Decided by the first answer to `initialize`: every later one is of the same life of the server. */

@@ -1,7 +1,7 @@
 /** `connect`: picks the transport and waits for the first connection. */
 import { Client } from './client.js';
 import { ClientError } from './errors.js';
-import type { CommonOptions } from './options.js';
+import { checkAttach, type CommonOptions } from './options.js';
 import { type ClientInternals, Session } from './session.js';
 import { type ChildOptions, childDialer } from './transport/child.js';
 import type { Dialer } from './transport/dialer.js';
@@ -23,8 +23,8 @@ export type ConnectOptions = CommonOptions & (WebSocketOptions | ChildOptions | 
 
 /**
  * Connects and shakes hands. The first connection is tried once: rejects with CONNECT_FAILED, REFUSED (`data.status`,
- * `data.body`), INITIALIZE_TIMEOUT, SESSION_EXPIRED for a `resumeSessionId` the server no longer has, or
- * PROTOCOL_VIOLATION; nothing is left behind then.
+ * `data.body`), INITIALIZE_TIMEOUT, SESSION_EXPIRED for a `resumeSessionId` the server no longer has, SERVER_ERROR with
+ * `data.reason` `attachedElsewhere` while another client controls it, or PROTOCOL_VIOLATION; nothing is left behind then.
  */
 export function connect(options: ConnectOptions): Promise<Client> {
   return connectWith(options, {});
@@ -32,6 +32,7 @@ export function connect(options: ConnectOptions): Promise<Client> {
 
 /** With the clock and chance of a test. */
 export async function connectWith(options: ConnectOptions, internals: ClientInternals): Promise<Client> {
+  checkAttach(options);
   const session = new Session(dialerOf(options), options, internals);
   await session.opened();
   return new Client(session, options);

@@ -16,6 +16,8 @@ export interface InitializeOptions {
   readonly clientName: string;
   readonly leaseMs?: number;
   readonly resumeSessionId?: string;
+  readonly attach?: 'observe';
+  readonly takeOver?: true;
   /** Names the client object, so that it can replace its own dead predecessor. */
   readonly attachId: string;
 }
@@ -87,16 +89,14 @@ export class Connection {
   }
 
   /** Begins reading and shakes hands. */
-  async initialize(options: InitializeOptions): Promise<InitializeReply> {
+  async initialize({ resumeSessionId, ...options }: InitializeOptions): Promise<InitializeReply> {
     this.#peer.start();
     const params = {
-      clientName: options.clientName,
-      resumeSessionId: options.resumeSessionId ?? null,
+      resumeSessionId: resumeSessionId ?? null,
       clientVersion: PACKAGE_VERSION,
       protocolVersion: PROTOCOL_VERSION,
       extensions: { flowControl: true },
-      attachId: options.attachId,
-      ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+      ...options,
     };
     const reply = initializeReply(await this.#peer.request('initialize', params));
     if (reply === undefined) throw this.violate('the answer to initialize does not decode');

@@ -12,11 +12,13 @@ export const clientErrorCodes = {
   OUTPUT_LOST: 'Output is no longer kept by the server and cannot be delivered.',
   RECOVERY_FAILED: 'The connection was lost and could not be restored in time.',
   SESSION_EXPIRED: 'The server no longer has the session; its processes were killed.',
+  TAKEN_OVER: 'Another client took the session over; its processes run on there.',
   SERVER_GONE: 'The server that held the processes has ended.',
   NOT_SUPPORTED: 'This server cannot do what was asked.',
   PROTOCOL_VIOLATION: 'The server sent something that is not this protocol.',
   DUPLICATE_PROCESS: 'The process id is taken.',
   STDIN_CLOSED: 'The standard input of the process takes nothing more; `data.acceptedBytes` of this write were taken.',
+  STDIN_FULL: 'Writes that were not awaited wait for the process to read; nothing of this write was taken.',
   SERVER_ERROR: 'The server refused the call; `data` has its code and reason.',
   ABORTED: 'The caller aborted the call.',
   CLOSED: 'The client was closed.',
@@ -86,6 +88,7 @@ const codeOfReason: Partial<Record<Reason, ClientErrorCode>> = {
   unknownSession: 'SESSION_EXPIRED',
   expiredSession: 'SESSION_EXPIRED',
   sessionEnded: 'SESSION_EXPIRED',
+  takenOver: 'TAKEN_OVER',
 };
 
 /** What an error of the server is about: its text, which is that of the host, often does not say. */

@@ -20,6 +20,10 @@ export function initializeFailure(
     };
   }
   const refused = refusal(error, sessionId, label);
+  if (refused.code === 'TAKEN_OVER') {
+    const message = `another client took the session at ${label} over; its processes run on there; connect with \`takeOver\` to take it back, or with \`attach: 'observe'\` to look on`;
+    return { error: new ClientError('TAKEN_OVER', message, refused.data, refused), retryable: false };
+  }
   // A foreign server has one code for all; asked to resume, it refuses with it only a session it does not have.
   const expired =
     refused.code === 'SESSION_EXPIRED' ||

@@ -31,6 +31,12 @@ describe('initializeReply', () => {
     });
   });
 
+  it('keeps the id for observers apart from what is shown of the server', () => {
+    const reply = initializeReply(extendedReply('s', { observeId: 'o' }));
+    expect(reply).toMatchObject({ sessionId: 's', observeId: 'o' });
+    expect(reply?.extended).not.toHaveProperty('observeId');
+  });
+
   it('takes absent extensions as none', () => {
     expect(initializeReply(extendedReply('s', { extensions: undefined, limits: null }))?.extended).toMatchObject({
       flowControl: false,
@@ -51,6 +57,7 @@ describe('initializeReply', () => {
     extendedReply('s', { leaseMs: -1 }),
     extendedReply('s', { limits: [] }),
     extendedReply('s', { extensions: 'all' }),
+    extendedReply('s', { observeId: 1 }),
   ])('refuses %j', (value) => {
     expect(initializeReply(value)).toBeUndefined();
   });

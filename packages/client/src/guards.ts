@@ -20,6 +20,8 @@ import {
 /** Answer to `initialize`; everything but the session id is absent in the oldest servers. */
 export interface InitializeReply {
   readonly sessionId: string;
+  /** Admits observers; absent in servers that have none. Apart from `extended`, which is shown: it is a secret. */
+  readonly observeId?: string;
   readonly environmentInfo?: Partial<EnvironmentInfo>;
   /** Present only in servers that speak the extensions. */
   readonly extended?: {
@@ -67,14 +69,16 @@ export function initializeReply(value: unknown): InitializeReply | undefined {
   // Members of the environment are shown to the caller and never computed with, save `cwd`, which is checked at its use.
   const environment = absent(environmentInfo) ? {} : { environmentInfo: environmentInfo as Partial<EnvironmentInfo> };
   if (absent(serverInfo)) return { sessionId, ...environment };
-  const { protocolVersion, extensions, epoch, limits, resumed, leaseMs } = value;
+  const { protocolVersion, extensions, epoch, limits, resumed, leaseMs, observeId } = value;
   if (!isObject(serverInfo) || !isText(serverInfo['name']) || !isText(serverInfo['version'])) return undefined;
   if (!isCount(protocolVersion) || !isText(epoch) || !isCount(leaseMs) || typeof resumed !== 'boolean')
     return undefined;
   if (!absent(limits) && !isObject(limits)) return undefined;
   if (!absent(extensions) && !isObject(extensions)) return undefined;
+  if (!absent(observeId) && !isText(observeId)) return undefined;
   return {
     sessionId,
+    ...(absent(observeId) ? {} : { observeId }),
     ...environment,
     extended: {
       serverInfo: { name: serverInfo['name'], version: serverInfo['version'] },

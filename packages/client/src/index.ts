@@ -5,15 +5,11 @@ export { Client } from './client.js';
 export { connect, type ConnectOptions, type TransportOptions } from './connect.js';
 export { ClientError, type ClientErrorCode, clientErrorCodes, type ClientErrorData, isClientError } from './errors.js';
 export type { ClosedEvent, Closing, Exit, ExitedEvent, GapEvent, OutputEvent, ProcessEvent } from './events.js';
+export type { ClientGauges, RecordGauges, SessionGauges } from './gauges.js';
 export { LazyClient, lazyClient } from './lazyClient.js';
 export type { ClientState, CommonOptions, ServerInfo } from './options.js';
-export {
-  type CloseStatus,
-  type EventsOptions,
-  type ExitStatus,
-  ProcessHandle,
-  type TerminateOptions,
-} from './process/processHandle.js';
+export type { CloseStatus, EventsOptions, ExitStatus, TerminateOptions } from './process/handleOptions.js';
+export { ProcessHandle } from './process/processHandle.js';
 export type { RunInput, RunOptions, RunResult } from './process/run.js';
 export { SpawnedProcess, type SpawnOptions } from './process/spawn.js';
 export type { StartOptions } from './process/startParams.js';

@@ -97,3 +97,23 @@ it('does not try a transport that has ended for a second time', async () => {
   expect(await lazy.get()).toBe(client);
   await lazy.close();
 });
+
+it('takes a session over with its first client alone', async () => {
+  const server = new FakeServer();
+  const lazy = lazyClient({ transport: server.dial, resumeSessionId: 's1', takeOver: true });
+  const getting = lazy.get();
+  const connection = await server.accept();
+  const reply = extendedReply('s1', { resumed: true });
+  expect((await connection.handshake(reply)).params).toMatchObject({ takeOver: true });
+  const first = await getting;
+  connection.cut();
+  const refused = await server.accept();
+  refused.refuse(await refused.next('initialize'), -32010, 'taken over', { reason: 'takenOver' });
+  await refused.closed;
+  expect(first.failure).toMatchObject({ code: 'TAKEN_OVER' });
+  const again = lazy.get();
+  const next = await server.accept();
+  expect((await next.handshake(reply)).params).not.toHaveProperty('takeOver');
+  await again;
+  await lazy.close();
+});

@@ -10,9 +10,9 @@ import type { StartOptions } from './process/startParams.js';
 
 /**
  * Connects at first use, once for all callers that wait. A client that has failed is replaced at the next use, by one with
- * a new session; one over stdio is not, since its server and everything it held ended with it, nor is one over a transport
- * that was given ready-made, which has one life. A connection that did not
- * come about is tried again at the next use.
+ * a new session, or with that of `resumeSessionId`, which is taken over by the first one alone; one over stdio is not, since
+ * its server and everything it held ended with it, nor is one over a transport that was given ready-made, which has one life.
+ * A connection that did not come about is tried again at the next use.
  */
 export class LazyClient implements AsyncDisposable {
   readonly #options: ConnectOptions;
@@ -63,7 +63,9 @@ export class LazyClient implements AsyncDisposable {
 
   async #open(): Promise<Client> {
     try {
-      this.#client = await this.#connect(this.#options);
+      // Two that take over at every use would take the session from each other in turn.
+      const options = this.#client === undefined ? this.#options : { ...this.#options, takeOver: false };
+      this.#client = await this.#connect(options);
       return this.#client;
     } finally {
       this.#connecting = undefined;

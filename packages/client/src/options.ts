@@ -1,6 +1,6 @@
 /** Options of a client and what it shows of itself. Pure. */
 import { limits, type ServerLimits } from '@exec-server/protocol';
-import type { ClientError } from './errors.js';
+import { ClientError } from './errors.js';
 import type { State } from './recovery/machine.js';
 import type { Policy } from './recovery/policy.js';
 import type { Dialer } from './transport/dialer.js';
@@ -36,12 +36,38 @@ export interface CommonOptions {
   readonly leaseMs?: number | undefined;
   /** Takes up this session instead of a new one. Follow its processes with `attach`. */
   readonly resumeSessionId?: string | undefined;
+  /**
+   * How to take up the session of `resumeSessionId`. One client at a time has `control` (the default). Any number may
+   * `observe` beside it: they list, read and follow what there is, by the session id or its `observeId`; what would change
+   * something is refused with SERVER_ERROR (`data.reason` is `readOnly`), and a process never waits for them: an observer
+   * that is slow gets gaps.
+   */
+  readonly attach?: 'control' | 'observe' | undefined;
+  /**
+   * Takes control of the session of `resumeSessionId` from the client that has it, whose recovery then ends with TAKEN_OVER.
+   * This is done once: a client that loses the session in turn does not take it back.
+   */
+  readonly takeOver?: boolean | undefined;
   /** Makes a gap in the output an error (OUTPUT_LOST) of the iterator. Default false: a gap is an event. */
   readonly errorOnGap?: boolean | undefined;
   /** Told each change of state, the first `ready` included. */
   readonly onState?: ((state: ClientState, error?: ClientError) => void) | undefined;
   /** Told what happens to the connection, for a log; never has secrets or payloads. */
   readonly onLog?: ((text: string) => void) | undefined;
+}
+
+/** Throws NOT_SUPPORTED, naming the option, for a way to attach that does not go together with the rest. */
+export function checkAttach({ attach, takeOver, resumeSessionId }: CommonOptions): void {
+  const observes = attach === 'observe';
+  if (observes && takeOver === true) {
+    throw new ClientError(
+      'NOT_SUPPORTED',
+      "takeOver takes control, which attach: 'observe' does without; pass one of them",
+    );
+  }
+  const option = observes ? "attach: 'observe'" : takeOver === true ? 'takeOver' : undefined;
+  if (option === undefined || resumeSessionId !== undefined) return;
+  throw new ClientError('NOT_SUPPORTED', `${option} needs resumeSessionId, the session to attach to; nothing was sent`);
 }
 
 export function policyOf(options: CommonOptions, dialer: Pick<Dialer, 'label' | 'redials'>): Policy {

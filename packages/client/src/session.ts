@@ -4,6 +4,7 @@ import { type CallableMethod, type CallOptions, Calls } from './calls.js';
 import { type Clock, systemClock } from './clock.js';
 import { Connection } from './connection.js';
 import { ClientError } from './errors.js';
+import type { SessionGauges } from './gauges.js';
 import { initializeFailure, lossError } from './failures.js';
 import { goodbye } from './goodbye.js';
 import { type InitializeReply, type ReadReply, readReply } from './guards.js';
@@ -32,8 +33,9 @@ export class Session {
   readonly #catchUp: CatchUp;
   readonly #driver: RecoveryDriver<Connection>;
   readonly #listeners = new Set<StateListener>();
-  /** First answer to `initialize`; every later one must name the same session and the same life of the server. */
   readonly #attachId = crypto.getRandomValues(new Uint32Array(4)).join('-');
+  readonly #observes: boolean;
+  /** First answer to `initialize`; every later one must name the same session and the same life of the server. */
   #server: InitializeReply | undefined;
   #lastCarrier: Carrier | undefined;
   #shownState: ClientState = 'connecting';
@@ -42,6 +44,7 @@ export class Session {
     this.dialer = dialer;
     this.clock = clock;
     this.#options = options;
+    this.#observes = options.attach === 'observe';
     if (options.onState !== undefined) this.#listeners.add(options.onState);
     this.#driver = new RecoveryDriver(this.#driverHost(), policyOf(options, dialer), clock, random);
     this.calls = new Calls(this.#driver, clock);
@@ -74,11 +77,19 @@ export class Session {
     return () => this.#listeners.delete(listener);
   }
 
+  gauges(): SessionGauges {
+    const { connection } = this.#driver;
+    return {
+      ...this.registry.gauges(),
+      queuedBytes: connection === undefined || connection.closed ? 0 : connection.carrier.transport.queuedBytes,
+      pendingCalls: this.calls.pending,
+    };
+  }
+
   /** A record that is not registered yet. */
   newRecord(processId: string, afterSeq = 0): ProcessRecord {
-    const credit = this.#server?.extended?.limits.creditBytesPerProcess ?? limits.CREDIT_BYTES_PER_PROCESS;
     const host: RecordHost = {
-      ackEveryBytes: Math.min(limits.ACK_EVERY_BYTES, Math.floor(credit / 4)),
+      ackEveryBytes: this.#ackEveryBytes(),
       read: (record, after) => this.read(record.processId, after),
       acknowledge: (id, seq) => this.#driver.connection?.acknowledge(id, seq),
       holeSeen: (record, urgent) => this.#catchUp.holeSeen(record, urgent),
@@ -107,7 +118,7 @@ export class Session {
     const processIds = this.registry.records().map((record) => record.processId);
     this.#driver.close();
     if (connection !== undefined) {
-      const speaks = state.name === 'ready' && how === 'close' && !this.dialer.ownsServer;
+      const speaks = state.name === 'ready' && how === 'close' && !this.dialer.ownsServer && !this.#observes;
       await goodbye(connection, speaks ? processIds : undefined, this.clock);
     }
     await this.#lastCarrier?.gone;
@@ -115,6 +126,14 @@ export class Session {
 
   log(text: string): void {
     this.#options.onLog?.(text);
+  }
+
+  /** Undefined where nothing may be acknowledged: a foreign server, or one this client only observes, ends the connection. */
+  #ackEveryBytes(): number | undefined {
+    const { extended } = this.server;
+    if (this.#observes || extended?.flowControl !== true) return undefined;
+    const credit = extended.limits.creditBytesPerProcess ?? limits.CREDIT_BYTES_PER_PROCESS;
+    return Math.min(limits.ACK_EVERY_BYTES, Math.floor(credit / 4));
   }
 
   #driverHost(): DriverHost<Connection> {
@@ -152,15 +171,23 @@ export class Session {
   }
 
   async #initialize(connection: Connection): Promise<void> {
-    const { clientName = 'exec-server-client', leaseMs } = this.#options;
+    const { clientName = 'exec-server-client', leaseMs, takeOver } = this.#options;
+    const observes = this.#observes;
     const resumeSessionId = this.#sessionToResume();
     const { label } = this.dialer;
     const reply = await connection.initialize({
       clientName,
       attachId: this.#attachId,
-      ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...(observes ? { attach: 'observe' } : {}),
+      // The first time alone: two clients that resume with it would take the session from each other in turn.
+      ...(takeOver === true && this.#server === undefined ? { takeOver } : {}),
+      ...(leaseMs === undefined || observes ? {} : { leaseMs }),
       ...(resumeSessionId === undefined ? {} : { resumeSessionId }),
     });
+    if (observes && reply.observeId === undefined) {
+      const message = `${label} has no observers and took this client for the one in control; it has left again`;
+      throw new ClientError('NOT_SUPPORTED', message);
+    }
     if (resumeSessionId !== undefined && reply.sessionId !== resumeSessionId) {
       const message = `${label} was asked to resume a session and answered with another one; the processes of the first are out of reach`;
       throw new ClientError('PROTOCOL_VIOLATION', message);

@@ -1,4 +1,5 @@
 /** What a handler gets besides its params. */
+import type { BulkReplies } from './connection/bulkReplies.js';
 import type { Parking } from './connection/parking.js';
 import type { Pushes } from './connection/pushes.js';
 import type { ServerContext } from './serverContext.js';
@@ -9,6 +10,8 @@ export interface HandlerContext {
   readonly session: Session;
   readonly parking: Parking;
   readonly pushes: Pushes;
+  /** For answers that may be large. */
+  readonly bulk: BulkReplies;
   /** Runs `action` when the answer with this result has been handed to the transport. */
   readonly afterReply: (reply: object, action: () => void) => void;
 }

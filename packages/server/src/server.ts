@@ -69,6 +69,8 @@ export interface Gauges {
   readonly stdinQueuedBytes: number;
   /** Requests that are not answered yet. */
   readonly pendingRequests: number;
+  /** The bytes of the messages that carried them. */
+  readonly pendingRequestBytes: number;
 }
 
 export interface AcceptOptions {
@@ -213,6 +215,7 @@ class Server implements ExecServer {
       queuedBytes: sum([...this.#connections].map(({ queuedBytes }) => queuedBytes)),
       stdinQueuedBytes: sum(processes.map(({ stdinQueuedBytes }) => stdinQueuedBytes)),
       pendingRequests: sum([...this.#connections].map(({ pendingRequests }) => pendingRequests)),
+      pendingRequestBytes: sum([...this.#connections].map(({ pendingRequestBytes }) => pendingRequestBytes)),
     };
   }
 

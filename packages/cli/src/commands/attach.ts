@@ -9,25 +9,35 @@ export interface AttachOptions extends SessionChoice {
   readonly processId: string;
   /** Last event that is not wanted any more; 0: everything that is kept. */
   readonly afterSeq: number;
+  /** Look on: whoever holds the session keeps it, and neither keys nor signals are passed on. */
+  readonly observe: boolean;
+  /** Take control of the session from whoever has it. */
+  readonly takeOver: boolean;
 }
 
 /** Ctrl-], as telnet has it. */
 const DETACH_KEY = 0x1d;
 
 export function attach(options: AttachOptions): Promise<number> {
-  return inSession('attach', options, (client) => followIt(client, options));
+  const attachment = {
+    attach: options.observe ? ('observe' as const) : undefined,
+    takeOver: options.takeOver,
+    otherWays: 'or `attach --observe` looks on, and `attach --take-over` takes control of it',
+  };
+  return inSession('attach', options, attachment, (client) => followIt(client, options));
 }
 
-async function followIt(client: Client, { processId, afterSeq }: AttachOptions): Promise<number> {
+async function followIt(client: Client, { processId, afterSeq, observe }: AttachOptions): Promise<number> {
   const { tty, state } = await findProcess(client, processId);
   const handle = await client.attach(processId, { afterSeq });
-  const interactive = tty && process.stdin.isTTY && (state === 'running' || state === 'starting');
+  const interactive = !observe && tty && process.stdin.isTTY && (state === 'running' || state === 'starting');
   if (interactive) say('Ctrl-] leaves the process running');
   const { exitCode, left } = await follow(client, handle, {
     input: interactive,
     ...(interactive ? { terminal: { size: undefined }, detachKey: DETACH_KEY } : {}),
     signals: 'leave',
   });
-  if (left) say(`left ${processId} running; \`attach --after ${handle.cursor}\` goes on from here`);
+  const again = `attach ${observe ? '--observe ' : ''}--after ${handle.cursor}`;
+  if (left) say(`left ${processId} running; \`${again}\` goes on from here`);
   return exitCode;
 }

@@ -13,10 +13,13 @@ export interface KillOptions extends SessionChoice {
   readonly graceMs: number;
   /** What has left the process group as well. */
   readonly tree: boolean;
+  /** Take control of the session from whoever has it. */
+  readonly takeOver: boolean;
 }
 
 export function kill(options: KillOptions): Promise<number> {
-  return inSession('kill', options, async (client) => {
+  const attachment = { takeOver: options.takeOver, otherWays: 'or `kill --take-over` takes control of it' };
+  return inSession('kill', options, attachment, async (client) => {
     await findProcess(client, options.processId);
     return options.signal === undefined ? await end(client, options) : await send(client, options, options.signal);
   });

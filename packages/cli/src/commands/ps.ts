@@ -9,7 +9,7 @@ export interface PsOptions extends SessionChoice {
 }
 
 export function ps(options: PsOptions): Promise<number> {
-  return inSession('ps', options, async (client) => {
+  return inSession('ps', options, { attach: 'observe' }, async (client) => {
     const { processes } = await client.list();
     const now = Date.now();
     process.stdout.write(options.json ? `${JSON.stringify(processes, null, 2)}\n` : listing(processes, now));

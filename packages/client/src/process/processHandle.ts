@@ -1,5 +1,5 @@
 /** What callers hold for a process. */
-import type { CloseReasonName, ExitReason, TerminalSize } from '@exec-server/protocol';
+import type { TerminalSize } from '@exec-server/protocol';
 import { emptyReply, signalReply, terminateReply, type TerminateReply } from '../callGuards.js';
 import { type CallOptions, type Calls, DEFAULT_TIMEOUT_MS } from '../calls.js';
 import type { Clock } from '../clock.js';
@@ -7,39 +7,14 @@ import { ClientError, isClientError } from '../errors.js';
 import type { Exit, GapEvent, ProcessEvent } from '../events.js';
 import type { ProcessRecord } from '../registry/processRecord.js';
 import { Subscription } from '../registry/subscription.js';
+import { flushProcess } from './flush.js';
+import type { CloseStatus, EventsOptions, ExitStatus, TerminateOptions } from './handleOptions.js';
 import type { StdinQueue } from './stdinQueue.js';
 import { byteStream, type OutputName, stdinStream, StreamReader, textOf } from './streams.js';
 import { type WaitOptions, within } from './waiting.js';
 
-export interface ExitStatus {
-  /** 128 + n for a death by signal n. A non-zero code is a result, not an error. */
-  readonly exitCode: number;
-  /** The signal that ended the process, if one did and the server says so. */
-  readonly signal: string | undefined;
-  /** Whether it ended by itself (a signal of its own making or of `signal` included), by its `timeoutMs` or by `terminate`; undefined on foreign servers. */
-  readonly reason: ExitReason | undefined;
-}
-
-export interface CloseStatus {
-  /** `heldOpen`: `lingerMs` ran out while others held the streams; undefined on foreign servers. */
-  readonly reason: CloseReasonName | undefined;
-  /** How many others held the streams, for `heldOpen`. */
-  readonly holders: number | undefined;
-}
-
-export interface TerminateOptions extends CallOptions {
-  /** SIGTERM first, SIGKILL after this many ms. Default 0: SIGKILL at once. */
-  readonly graceMs?: number | undefined;
-  /** `kill` ends descendants that left the process group as well, of an exited process too. Default `keep`. */
-  readonly leftovers?: 'kill' | 'keep' | undefined;
-  /** Whether the answer comes when everything is dead. Default: true with `graceMs` or `leftovers`, else false. */
-  readonly wait?: boolean | undefined;
-}
-
-export interface EventsOptions {
-  /** Begin after this event. Default: where the handle begins, which is the first event for a started process. */
-  readonly afterSeq?: number | undefined;
-}
+/** A reader that is slow for hours may skip any number of gaps. */
+const GAPS_KEPT = 1_024;
 
 export interface HandleHost {
   readonly calls: Calls;
@@ -68,7 +43,7 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   readonly #stdin: StdinQueue;
   readonly #host: HandleHost;
   readonly #afterSeq: number;
-  readonly #gaps: GapEvent[] = [];
+  #gaps: GapEvent[] = [];
   #cursor: number;
   #stdout: ReadableStream<Uint8Array> | undefined;
   #stderr: ReadableStream<Uint8Array> | undefined;
@@ -131,9 +106,12 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
     return this.#stdinStream;
   }
 
-  /** Gaps that `stdout`, `stderr` and `text` have skipped; a gap may belong to either stream, and each reader notes it. */
+  /**
+   * Gaps that `stdout`, `stderr` and `text` have skipped, the last 1,024 of them; a gap may belong to either stream, and each
+   * reader notes it.
+   */
   get gaps(): readonly GapEvent[] {
-    return this.#gaps;
+    return this.#gaps.slice(-GAPS_KEPT);
   }
 
   /**
@@ -147,7 +125,8 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   /**
    * Writes to stdin; resolves when the server has accepted all of it. Writes keep their order, and each byte arrives once
    * whatever happens to the connection. A program that does not read makes this wait. Do not change the bytes meanwhile.
-   * Rejects with STDIN_CLOSED (`data.acceptedBytes` of this write were accepted).
+   * Rejects with STDIN_CLOSED (`data.acceptedBytes` of this write were accepted), and with STDIN_FULL when 64 MiB of writes
+   * that nobody waited for are queued.
    */
   async write(data: string | Uint8Array): Promise<void> {
     await this.#stdin.write(toBytes(data));
@@ -156,6 +135,16 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   /** Closes stdin behind everything written before, and behind `data`. NOT_SUPPORTED on foreign servers. */
   async end(data: string | Uint8Array = ''): Promise<void> {
     await this.#stdin.write(toBytes(data), true);
+  }
+
+  /**
+   * Resolves when everything the server had of this process at the time of the call has been released here in order: an
+   * iterator that goes on has it all without another wait. Rejects when output cannot be had any more. One that lags holds
+   * this up, since the server then sends no more. NOT_SUPPORTED on foreign servers.
+   */
+  async flush(options: CallOptions = {}): Promise<void> {
+    this.#host.requireExtended('process/flush');
+    await flushProcess(this.#host.calls, this.#record, options);
   }
 
   /**
@@ -261,6 +250,7 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   }
 
   readonly #noteGap = (gap: GapEvent): void => {
+    if (this.#gaps.length >= 2 * GAPS_KEPT) this.#gaps = this.#gaps.slice(-GAPS_KEPT);
     this.#gaps.push(gap);
   };
 }

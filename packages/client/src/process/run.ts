@@ -241,10 +241,11 @@ async function writeInput(handle: ProcessHandle, input: RunInput): Promise<void>
   await handle.end();
 }
 
+/** The first bytes of one stream, in one piece: a program that writes single bytes costs no more than they are. */
 class Collector {
   readonly #maxBytes: number;
-  readonly #chunks: Uint8Array[] = [];
-  #kept = 0;
+  #kept = new Uint8Array(0);
+  #length = 0;
   total = 0;
 
   constructor(maxBytes: number) {
@@ -252,24 +253,23 @@ class Collector {
   }
 
   get truncated(): boolean {
-    return this.total > this.#kept;
+    return this.total > this.#length;
   }
 
   add(bytes: Uint8Array): void {
     this.total += bytes.byteLength;
-    const kept = bytes.subarray(0, this.#maxBytes - this.#kept);
-    if (kept.byteLength === 0) return;
-    this.#chunks.push(kept);
-    this.#kept += kept.byteLength;
+    const taken = bytes.subarray(0, this.#maxBytes - this.#length);
+    const length = this.#length + taken.byteLength;
+    if (length > this.#kept.byteLength) {
+      const grown = new Uint8Array(Math.min(Math.max(length, 2 * this.#kept.byteLength), this.#maxBytes));
+      grown.set(this.#kept.subarray(0, this.#length));
+      this.#kept = grown;
+    }
+    this.#kept.set(taken, this.#length);
+    this.#length = length;
   }
 
   bytes(): Uint8Array {
-    const all = new Uint8Array(this.#kept);
-    let at = 0;
-    for (const chunk of this.#chunks) {
-      all.set(chunk, at);
-      at += chunk.byteLength;
-    }
-    return all;
+    return this.#kept.slice(0, this.#length);
   }
 }

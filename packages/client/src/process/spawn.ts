@@ -1,7 +1,8 @@
 /** A process in the manner of Node's `spawn`: a few members over a handle, built on web streams so that browsers have it too. */
 import type { TerminalSize } from '@exec-server/protocol';
 import type { CallOptions } from '../calls.js';
-import type { CloseStatus, ExitStatus, ProcessHandle } from './processHandle.js';
+import type { CloseStatus, ExitStatus } from './handleOptions.js';
+import type { ProcessHandle } from './processHandle.js';
 import type { StartOptions } from './startParams.js';
 
 export interface SpawnOptions extends Omit<StartOptions, 'argv'> {

@@ -1,9 +1,11 @@
-import { decodeBase64 } from '@exec-server/protocol';
+import { decodeBase64, limits } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
+import { isClientError } from '../errors.js';
 import { connectFake, settle } from '../testSupport/connectFake.js';
-import type { FakeConnection, FakeRequest } from '../testSupport/fakeServer.js';
+import { extendedReply, type FakeConnection, type FakeRequest } from '../testSupport/fakeServer.js';
 import type { ProcessHandle } from './processHandle.js';
-import { PIECE_BYTES } from './stdinQueue.js';
+import { QUEUED_BYTES } from './stdinQueue.js';
+import { PIECE_BYTES } from './stdinQueues.js';
 
 async function startPiped(): Promise<{
   handle: ProcessHandle;
@@ -92,6 +94,51 @@ describe('writes', () => {
     const writing = handle.write('x');
     connection.answer(await connection.next('process/write'), { status: 'unknownProcess' });
     await expect(writing).rejects.toMatchObject({ code: 'SERVER_ERROR', data: { reason: 'unknownProcess' } });
+    await close();
+  });
+});
+
+describe('writes to many processes that do not read', () => {
+  it('leave room among what a server lets be unanswered, however many they are', async () => {
+    const { client, connection } = await connectFake({ reply: extendedReply('s1', { limits: undefined }) });
+    const bytes = new Uint8Array(PIECE_BYTES);
+    let sentBytes = 0;
+    for (let processes = 0; processes < 1_000; processes++) {
+      const [handle] = await Promise.all([client.start({ argv: ['x'], stdin: 'pipe' }), connection.start()]);
+      handle.write(bytes).catch(() => undefined);
+      sentBytes += String((await connection.next('process/write')).params['chunk']).length;
+    }
+    expect(sentBytes).toBeLessThan(limits.PENDING_REQUEST_BYTES / 2);
+    await client.close();
+  });
+});
+
+describe('writes that nobody waits for', () => {
+  it('are refused beyond a bound, and all later ones too until the queue is empty', async () => {
+    const { handle, connection, close } = await startPiped();
+    const accept = async (): Promise<void> =>
+      connection.answer(await connection.next('process/write'), { status: 'accepted' });
+    const big = handle.write(new Uint8Array(QUEUED_BYTES));
+    const over = { code: 'STDIN_FULL', data: { processId: expect.any(String) as unknown, retryable: true } };
+    await expect(handle.write('one too many')).rejects.toMatchObject(over);
+    await expect(handle.end()).rejects.toMatchObject(over);
+    for (let sent = 0; sent < QUEUED_BYTES; sent += PIECE_BYTES) await accept();
+    await big;
+    const ending = handle.end('more');
+    await accept();
+    await ending;
+    await close();
+  });
+
+  it('are bounded in number as well', async () => {
+    const { handle, close } = await startPiped();
+    handle.write(new Uint8Array(QUEUED_BYTES - 1_000)).catch(() => undefined);
+    let refused = 0;
+    for (let writes = 0; writes < 100; writes++) {
+      handle.write('x').catch((error: unknown) => (refused += isClientError(error) ? 1 : 0));
+    }
+    await settle();
+    expect(refused).toBeGreaterThan(0);
     await close();
   });
 });

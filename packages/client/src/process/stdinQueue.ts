@@ -4,8 +4,22 @@ import type { Calls } from '../calls.js';
 import { ClientError, type ClientErrorData, toClientError } from '../errors.js';
 import { writeReply } from '../callGuards.js';
 
-/** Bytes of one `process/write`; small enough to share a connection with output, large enough to be rare. */
-export const PIECE_BYTES = 256 * 1024;
+/** Bytes that may wait here beside one write of any size, and what a write costs on top of its bytes. */
+export const QUEUED_BYTES = 64 * 1024 * 1024;
+const WRITE_COST_BYTES = 128;
+
+/** What a queue asks of its surroundings. */
+export interface StdinHost {
+  nextWriteId(): string;
+  /** How many bytes the next `process/write` may carry. */
+  pieceBytes(): number;
+  /** That many bytes are on their way in a `process/write` from now on, or, below zero, no longer. */
+  onTheWay(bytes: number): void;
+  /** The queue has something from now on. */
+  busy(queue: StdinQueue): void;
+  /** The queue is empty again. */
+  idle(queue: StdinQueue): void;
+}
 
 interface Job {
   readonly bytes: Uint8Array;
@@ -17,21 +31,36 @@ interface Job {
 export class StdinQueue {
   readonly #processId: string;
   readonly #calls: Calls;
-  readonly #nextWriteId: () => string;
+  readonly #host: StdinHost;
   #jobs: Job[] = [];
+  #queuedBytes = 0;
   #running = false;
   #ended = false;
+  /** A write was refused for want of room: what was let in behind it would leave a hole. */
+  #full = false;
 
-  constructor(processId: string, calls: Calls, nextWriteId: () => string) {
+  constructor(processId: string, calls: Calls, host: StdinHost) {
     this.#processId = processId;
     this.#calls = calls;
-    this.#nextWriteId = nextWriteId;
+    this.#host = host;
   }
 
-  /** Resolves when the server has accepted all of it. The bytes are read until then. */
+  /** Bytes of the writes that are not accepted yet, and the cost of keeping them. */
+  get queuedBytes(): number {
+    return this.#queuedBytes;
+  }
+
+  /**
+   * Resolves when the server has accepted all of it. The bytes are read until then. Once more is queued than there is room
+   * for, which takes a caller who does not wait for his writes, everything is refused until the queue is empty.
+   */
   write(bytes: Uint8Array, eof = false): Promise<void> {
     if (this.#ended) return Promise.reject(this.#closed(0, 'it was ended here'));
+    const cost = bytes.byteLength + WRITE_COST_BYTES;
+    this.#full ||= this.#running && this.#queuedBytes + cost > QUEUED_BYTES;
+    if (this.#full) return Promise.reject(this.#refused());
     this.#ended = eof;
+    this.#queuedBytes += cost;
     return new Promise((resolve, reject) => {
       this.#jobs.push({ bytes, eof, resolve, reject });
       // Never rejects: each job has the outcome of its own.
@@ -41,27 +70,35 @@ export class StdinQueue {
 
   async #drain(): Promise<void> {
     this.#running = true;
+    this.#host.busy(this);
     for (let job = this.#jobs.shift(); job !== undefined; job = this.#jobs.shift()) {
       const outcome = await this.#runJob(job);
+      this.#queuedBytes -= job.bytes.byteLength + WRITE_COST_BYTES;
       if (outcome === undefined) {
         job.resolve();
         continue;
       }
       job.reject(outcome);
       // What was queued behind a failed write would leave a hole.
+      this.#queuedBytes = 0;
       for (const later of this.#jobs.splice(0)) later.reject(outcome.with({ acceptedBytes: 0 }));
     }
     // In the turn of the last look at the queue: a write that comes later starts again.
     this.#running = false;
+    this.#full = false;
+    this.#host.idle(this);
   }
 
   async #runJob({ bytes, eof }: Job): Promise<ClientError | undefined> {
     let acceptedBytes = 0;
     try {
       do {
-        const piece = bytes.subarray(acceptedBytes, acceptedBytes + PIECE_BYTES);
+        const piece = bytes.subarray(acceptedBytes, acceptedBytes + this.#host.pieceBytes());
         const isLast = acceptedBytes + piece.byteLength >= bytes.byteLength;
-        if (piece.byteLength > 0 || eof) await this.#send(piece, eof && isLast, acceptedBytes);
+        if (piece.byteLength > 0 || eof) {
+          this.#host.onTheWay(piece.byteLength);
+          await this.#send(piece, eof && isLast, acceptedBytes).finally(() => this.#host.onTheWay(-piece.byteLength));
+        }
         acceptedBytes += piece.byteLength;
       } while (acceptedBytes < bytes.byteLength);
       return undefined;
@@ -78,7 +115,7 @@ export class StdinQueue {
       params: {
         processId: this.#processId,
         chunk: encodeBase64(piece),
-        writeId: this.#nextWriteId(),
+        writeId: this.#host.nextWriteId(),
         ...(eof ? { eof: true } : {}),
       },
       guard: writeReply,
@@ -104,6 +141,16 @@ export class StdinQueue {
       default:
         status satisfies never;
     }
+  }
+
+  #refused(): ClientError {
+    const message = `${this.#queuedBytes} bytes of writes wait for process ${this.#processId} to read; nothing of this one was taken; await the writes before it, then write again`;
+    return new ClientError('STDIN_FULL', message, {
+      processId: this.#processId,
+      acceptedBytes: 0,
+      limitBytes: QUEUED_BYTES,
+      retryable: true,
+    });
   }
 
   #closed(acceptedBytes: number, why: string): ClientError {

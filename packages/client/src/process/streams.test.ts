@@ -185,3 +185,17 @@ describe('stdin as a stream', () => {
     await client.close();
   });
 });
+
+it('a handle remembers the last gaps and not any number of them', async () => {
+  const { client, connection } = await connectFake();
+  const handle = await startFake(client, connection, 'p');
+  const text = textOf(handle.stdout);
+  for (let seq = 1; seq <= 3_000; seq++) {
+    connection.notify('process/gap', { processId: 'p', fromSeq: seq, throughSeq: seq });
+  }
+  connection.closedEvent('p', 3_001);
+  expect(await text).toBe('');
+  expect(handle.gaps).toHaveLength(1_024);
+  expect(handle.gaps.at(-1)).toMatchObject({ fromSeq: 3_000 });
+  await client.close();
+});

@@ -7,15 +7,16 @@ import { ClientError } from '../errors.js';
 import type { Closing, Exit, ExitedEvent, ProcessEvent } from '../events.js';
 import type { ReadReply } from '../guards.js';
 import { AckLedger } from './ackLedger.js';
+import { Ending } from './ending.js';
 import { EventTail, type Lookup } from './eventTail.js';
 import { Reorder } from './reorder.js';
 import { eventsOfReply } from './replyEvents.js';
-import { settled, Waiters, type Wish } from './waiters.js';
+import { Waiters, type Wish } from './waiters.js';
 
 /** What a record asks of its surroundings. */
 export interface RecordHost {
-  /** Consumed bytes after which an acknowledgement is due. */
-  readonly ackEveryBytes: number;
+  /** Consumed bytes after which an acknowledgement is due; undefined where nothing is acknowledged. */
+  readonly ackEveryBytes: number | undefined;
   /** Tells the server that everything up to `seq` was consumed. */
   acknowledge(processId: string, seq: number): void;
   /** Something is known to exist beyond a hole; `urgent` when it had to be dropped. */
@@ -30,6 +31,8 @@ export interface RecordHost {
 export interface Consumer {
   /** Last seq handed over. */
   readonly cursor: number;
+  /** Output bytes it has read back from the server and not handed over. */
+  readonly backlogBytes: number;
   /** Something was released, or the record ended. */
   wake(): void;
 }
@@ -46,16 +49,13 @@ export class ProcessRecord {
   readonly #host: RecordHost;
   readonly #reorder: Reorder;
   readonly #tail: EventTail;
-  readonly #ledger: AckLedger;
+  /** Absent where nothing is acknowledged: it would grow for as long as a consumer lags. */
+  readonly #ledger: AckLedger | undefined;
   readonly #consumers = new Set<Consumer>();
-  readonly #exitWaiters = new Waiters<Exit>();
-  readonly #closeWaiters = new Waiters<Closing>();
+  readonly #ending = new Ending();
+  readonly #releaseWaiters = new Waiters<void>();
   #phase: RecordPhase = 'starting';
   #pid: number | undefined;
-  /** Seq of the exit event, once it is known. */
-  #exitSeq: number | undefined;
-  #exit: Exit | undefined;
-  #closing: Closing = {};
   #failure: ClientError | undefined;
 
   constructor(processId: string, host: RecordHost, afterSeq = 0) {
@@ -64,7 +64,7 @@ export class ProcessRecord {
     this.#host = host;
     this.#reorder = new Reorder(afterSeq);
     this.#tail = new EventTail(afterSeq, limits.CLIENT_TAIL_BYTES);
-    this.#ledger = new AckLedger(afterSeq, host.ackEveryBytes);
+    this.#ledger = host.ackEveryBytes === undefined ? undefined : new AckLedger(afterSeq, host.ackEveryBytes);
   }
 
   get phase(): RecordPhase {
@@ -85,11 +85,27 @@ export class ProcessRecord {
   }
 
   get exit(): Exit | undefined {
-    return this.#exit;
+    return this.#ending.exit;
   }
 
   get hasHole(): boolean {
     return this.#reorder.hasHole && (this.#phase === 'live' || this.#phase === 'starting');
+  }
+
+  /** Output bytes held behind a hole. */
+  get reorderBytes(): number {
+    return this.#reorder.heldBytes;
+  }
+
+  /** Bytes of the newest events, kept for those who come late. */
+  get tailBytes(): number {
+    return this.#tail.bytes;
+  }
+
+  get backlogBytes(): number {
+    let bytes = 0;
+    for (const consumer of this.#consumers) bytes += consumer.backlogBytes;
+    return bytes;
   }
 
   /** The start is known to have taken place. */
@@ -142,25 +158,27 @@ export class ProcessRecord {
 
   /** A handle may begin behind the exit, and even behind the close. */
   #notePast({ exit, exitedSeq, closed, closing, nextSeq }: ReadReply): void {
-    if (exit !== undefined && this.#exit === undefined && exitedSeq !== undefined && exitedSeq <= this.afterSeq) {
-      this.#noteExit(exit, exitedSeq);
+    if (exit !== undefined && this.exit === undefined && exitedSeq !== undefined && exitedSeq <= this.afterSeq) {
+      this.#ending.exited(exit, exitedSeq);
     }
     if (closed && nextSeq - 1 <= this.afterSeq && this.#phase === 'live') {
       this.#noteClosed(closing);
       this.#wakeConsumers();
+      this.#releaseWaiters.resolve();
     }
   }
 
   /** An adopted process that is over and of which the server keeps nothing but how it ended. */
   endedBefore(exit: Exit, error: ClientError): void {
-    this.#exit = exit;
+    this.#ending.exited(exit, undefined);
     this.fail(error);
   }
 
   /** Events after `cursor` that the tail no longer has, from the server. */
   async readBack(cursor: number): Promise<readonly ProcessEvent[]> {
     const reply = await this.#host.read(this, cursor);
-    const exitKnown = this.#exitSeq !== undefined && this.#exitSeq <= cursor;
+    const { exitSeq } = this.#ending;
+    const exitKnown = exitSeq !== undefined && exitSeq <= cursor;
     const result = eventsOfReply(reply, {
       afterSeq: cursor,
       held: [],
@@ -187,6 +205,7 @@ export class ProcessRecord {
 
   /** Acknowledges what every consumer has taken; with no consumer, everything that arrived. */
   noteConsumed(): void {
+    if (this.#ledger === undefined) return;
     let consumed = this.#tail.lastSeq;
     for (const { cursor } of this.#consumers) consumed = Math.min(consumed, cursor);
     const due = this.#ledger.consumed(consumed);
@@ -195,8 +214,8 @@ export class ProcessRecord {
 
   /** After a cut the server may have missed acknowledgements; without them it would wait for ever. */
   repeatAck(): void {
-    this.#ledger.forgetSent();
-    const seq = this.#ledger.take();
+    this.#ledger?.forgetSent();
+    const seq = this.#ledger?.take();
     if (seq !== undefined) this.#host.acknowledge(this.processId, seq);
   }
 
@@ -205,51 +224,51 @@ export class ProcessRecord {
     if (this.#phase === 'closed' || this.#phase === 'failed') return;
     this.#phase = 'failed';
     this.#failure = error.with({ processId: this.processId, cursor: this.cursor });
-    this.#exitWaiters.reject(this.#failure);
-    this.#closeWaiters.reject(this.#failure);
+    this.#ending.failed(this.#failure);
+    this.#releaseWaiters.reject(this.#failure);
     this.#wakeConsumers();
   }
 
   waitExit(): Wish<Exit> {
-    if (this.#exit !== undefined) return settled(Promise.resolve(this.#exit));
-    if (this.#failure !== undefined) return settled(Promise.reject(this.#failure));
-    if (this.#phase === 'closed') return settled(Promise.reject(this.#exitLost()));
-    return this.#exitWaiters.add();
+    return this.#ending.waitExit();
   }
 
   waitClosed(): Wish<Closing> {
-    if (this.#phase === 'closed') return settled(Promise.resolve(this.#closing));
-    if (this.#failure !== undefined) return settled(Promise.reject(this.#failure));
-    return this.#closeWaiters.add();
+    return this.#ending.waitClosed();
+  }
+
+  /**
+   * Undefined once everything up to `seq` was released, else a wait for the next release, to be followed by this question
+   * again. What is missing is read if it does not come. Throws when nothing more comes.
+   */
+  waitReleased(seq: number): Wish<void> | undefined {
+    if (this.cursor >= seq || this.#phase === 'closed') return undefined;
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#reorder.expect(seq);
+    this.#host.holeSeen(this, false);
+    return this.#releaseWaiters.add();
   }
 
   #exitPlace(): { exitSeq?: number } {
-    return this.#exitSeq === undefined ? {} : { exitSeq: this.#exitSeq };
+    const { exitSeq } = this.#ending;
+    return exitSeq === undefined ? {} : { exitSeq };
   }
 
   #release(events: readonly ProcessEvent[]): void {
     for (const event of events) {
       this.#tail.append(event);
-      this.#ledger.released(event);
-      if (event.type === 'exited') this.#noteExit(exitOfEvent(event), event.seq);
+      this.#ledger?.released(event);
+      if (event.type === 'exited') this.#ending.exited(exitOfEvent(event), event.seq);
       if (event.type === 'closed') this.#noteClosed(event);
     }
     this.#wakeConsumers();
+    this.#releaseWaiters.resolve();
     this.noteConsumed();
   }
 
-  #noteExit(exit: Exit, seq: number): void {
-    this.#exit = exit;
-    this.#exitSeq = seq;
-    this.#exitWaiters.resolve(exit);
-  }
-
-  #noteClosed({ reason, holders }: Closing): void {
+  #noteClosed(closing: Closing): void {
     this.#phase = 'closed';
-    this.#closing = { ...(reason === undefined ? {} : { reason }), ...(holders === undefined ? {} : { holders }) };
-    this.#closeWaiters.resolve(this.#closing);
-    // The handle began behind the exit, or the exit was in a gap: nobody will say the code any more.
-    if (this.#exitWaiters.size > 0) this.#exitWaiters.reject(this.#exitLost());
+    this.#ending.closed(closing, () => this.#exitLost());
     this.#host.closed(this);
   }
 

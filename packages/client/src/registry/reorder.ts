@@ -52,6 +52,11 @@ export class Reorder {
     return this.#exitKnown;
   }
 
+  /** Notes that there are events up to `seq`, whether or not any of them has come. */
+  expect(seq: number): void {
+    this.#highest = Math.max(this.#highest, seq);
+  }
+
   /** Events in memory, and their output bytes. */
   get heldEvents(): number {
     return this.#held.size + this.#gaps.length;

@@ -1,5 +1,6 @@
 /** Process id → record: routes what arrives, and ends every record when the session is lost. */
 import { ClientError } from '../errors.js';
+import type { RecordGauges } from '../gauges.js';
 import type { ProcessNotice } from '../guards.js';
 import type { ProcessRecord } from './processRecord.js';
 
@@ -9,6 +10,16 @@ export class SessionRegistry {
 
   get size(): number {
     return this.#records.size;
+  }
+
+  gauges(): RecordGauges {
+    const sum = { processes: this.size, reorderBytes: 0, tailBytes: 0, backlogBytes: 0 };
+    for (const record of this.#records.values()) {
+      sum.reorderBytes += record.reorderBytes;
+      sum.tailBytes += record.tailBytes;
+      sum.backlogBytes += record.backlogBytes;
+    }
+    return sum;
   }
 
   /** Throws for an id that has a record, and once the session is lost. */

@@ -1,6 +1,6 @@
 /** One consumer's way through the events of a process: from the tail, and from the server for what the tail has dropped. */
 import { ClientError, isClientError } from '../errors.js';
-import { lastSeqOf, type ProcessEvent } from '../events.js';
+import { lastSeqOf, type ProcessEvent, sizeOf } from '../events.js';
 import type { Consumer, ProcessRecord } from './processRecord.js';
 
 export interface SubscriptionOptions {
@@ -21,7 +21,7 @@ export class Subscription implements AsyncIterableIterator<ProcessEvent, undefin
   readonly #errorOnGap: boolean;
   readonly #handedOver: ((seq: number) => void) | undefined;
   #cursor: number;
-  /** Read back from the server, not handed over yet. */
+  /** Read back from the server, not handed over yet: one answer at most, which has the budget of a read. */
   #backlog: ProcessEvent[] = [];
   #state: 'idle' | 'active' | 'done' = 'idle';
   #wake: (() => void) | undefined;
@@ -37,6 +37,10 @@ export class Subscription implements AsyncIterableIterator<ProcessEvent, undefin
 
   get cursor(): number {
     return this.#cursor;
+  }
+
+  get backlogBytes(): number {
+    return this.#backlog.reduce((sum, event) => sum + sizeOf(event), 0);
   }
 
   wake(): void {

@@ -122,6 +122,15 @@ export class FakeConnection {
     return String(processId);
   }
 
+  /** Takes nothing until `resume`. */
+  pause(): void {
+    this.#transport.pause();
+  }
+
+  resume(): void {
+    this.#transport.resume();
+  }
+
   cut(): void {
     this.#transport.abort({ kind: 'cut', detail: 'cut by the test' });
   }

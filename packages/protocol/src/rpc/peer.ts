@@ -17,7 +17,7 @@ import {
 import { decodeEnvelope, type Envelope, encodeRequestId } from '../envelope.js';
 import { ErrorCode, WireError } from '../errors.js';
 import type { RequestId } from '../ids.js';
-import { MAX_REPLY_BYTES } from '../limits.js';
+import { INBOUND_QUEUE_BYTES, MAX_REPLY_BYTES } from '../limits.js';
 import type { CloseReason, Transport } from './transport.js';
 
 export interface PeerHandlers {
@@ -111,13 +111,16 @@ export class Peer {
   readonly #connection: MessageConnection;
   readonly #reader = new EnvelopeReader();
   /** Library id of an inbound request → its id on the wire. The library would confuse two requests that share an id. */
-  readonly #inbound = new Map<number, RequestId>();
+  readonly #inbound = new Map<number, { readonly wireId: RequestId; readonly bytes: number }>();
+  #inboundBytes = 0;
   readonly #afterReply = new WeakMap<object, () => void>();
   #whenAnswered: (() => void)[] = [];
   #nextInboundId = 1;
   #sentRequests = 0;
-  /** Messages given to the library's queue and not handled yet. */
+  /** Messages given to the library's queue and not handled yet, and what they hold. */
   #queued = 0;
+  #queuedBytes = 0;
+  readonly #sizes = new WeakMap<Message, number>();
   #closeReason: CloseReason | undefined;
   #inputEnded = false;
   #finished = false;
@@ -135,7 +138,9 @@ export class Peer {
         handleMessage: async (message, next) => {
           // The library handles one message a turn; the close is told only when the last one was handed over.
           this.#queued -= 1;
-          if (this.#queued <= QUEUE_LOW_WATER) this.releaseReading('queue');
+          this.#queuedBytes -= this.#sizes.get(message) ?? 0;
+          if (this.#queued <= QUEUE_LOW_WATER && this.#queuedBytes <= INBOUND_QUEUE_BYTES / 2)
+            this.releaseReading('queue');
           const handled = next(message);
           this.#finishIfDrained();
           await handled;
@@ -179,6 +184,11 @@ export class Peer {
   /** Requests that were read and not answered yet. */
   get unanswered(): number {
     return this.#inbound.size;
+  }
+
+  /** Characters of the messages that carried them. */
+  get unansweredBytes(): number {
+    return this.#inboundBytes;
   }
 
   /** Settles when every request that was read is answered, or the transport has closed. */
@@ -267,14 +277,18 @@ export class Peer {
         envelope satisfies never;
     }
     this.#queued += 1;
-    if (this.#queued >= QUEUE_HIGH_WATER) this.holdReading('queue');
-    this.#reader.deliver(this.#toLibrary(envelope));
+    this.#queuedBytes += text.length;
+    if (this.#queued >= QUEUE_HIGH_WATER || this.#queuedBytes >= INBOUND_QUEUE_BYTES) this.holdReading('queue');
+    const message = this.#toLibrary(envelope, text.length);
+    this.#sizes.set(message, text.length);
+    this.#reader.deliver(message);
   }
 
-  #toLibrary(envelope: Exclude<Envelope, { kind: 'malformed' }>): Message {
+  #toLibrary(envelope: Exclude<Envelope, { kind: 'malformed' }>, bytes: number): Message {
     if (isRequestEnvelope(envelope)) {
       const id = this.#nextInboundId++;
-      this.#inbound.set(id, envelope.id);
+      this.#inbound.set(id, { wireId: envelope.id, bytes });
+      this.#inboundBytes += bytes;
       return { jsonrpc: '2.0', id, method: envelope.method, params: envelope.params } as Message;
     }
     if (envelope.kind === 'notification') {
@@ -306,10 +320,11 @@ export class Peer {
       return;
     }
     if (!Message.isResponse(message)) return;
-    const wireId = this.#inbound.get(Number(message.id));
-    if (wireId === undefined) return;
+    const asked = this.#inbound.get(Number(message.id));
+    if (asked === undefined) return;
     this.#inbound.delete(Number(message.id));
-    this.#answer(encodeRequestId(wireId), message);
+    this.#inboundBytes -= asked.bytes;
+    this.#answer(encodeRequestId(asked.wireId), message);
     if (this.#inbound.size === 0) this.#tellAnswered();
   }
 
@@ -353,6 +368,7 @@ export class Peer {
     }
     this.#finished = true;
     this.#inbound.clear();
+    this.#inboundBytes = 0;
     this.#tellAnswered();
     this.#handlers.closed(this.#closeReason);
     this.#connection.dispose();

@@ -20,6 +20,7 @@ import type { Process } from '../processes/process.js';
 import type { ServerContext } from '../serverContext.js';
 import type { Attachment, Session } from '../sessions/session.js';
 import { type AttachWish, attachWish } from './attachWish.js';
+import { BulkReplies } from './bulkReplies.js';
 import { decodeAck, decodeParams } from './decodeParams.js';
 import { Dispatcher } from './dispatcher.js';
 import { gate, type HandshakeEvent, type HandshakeState, handshakeStep } from './handshake.js';
@@ -47,6 +48,7 @@ export class Connection implements Attachment {
   readonly #pushes: Pushes;
   readonly #dispatcher: Dispatcher;
   readonly #parking = new Parking();
+  readonly #bulk: BulkReplies;
   #state: HandshakeState = 'awaitingInitialize';
   #initializing: Promise<unknown> | undefined;
   #session: Session | undefined;
@@ -65,6 +67,10 @@ export class Connection implements Attachment {
     this.#options = options;
     this.#dispatcher = new Dispatcher({ concurrentRequests: context.concurrentRequests });
     this.#pushes = new Pushes(transport, context.clock);
+    this.#bulk = new BulkReplies({
+      hasRoom: () => transport.queuedBytes < limits.REPLY_HIGH_WATER_BYTES,
+      afterReply: (result, action) => this.#peer.afterReply(result, action),
+    });
     this.#peer = new Peer(transport, {
       request: (method, params) => this.#request(method, params),
       notification: (method, params) => this.#notification(method, params),
@@ -97,6 +103,11 @@ export class Connection implements Attachment {
   /** Requests that are not answered yet. */
   get pendingRequests(): number {
     return this.#dispatcher.pending;
+  }
+
+  /** The bytes of the messages that carried them. */
+  get pendingRequestBytes(): number {
+    return this.#peer.unansweredBytes;
   }
 
   /** Bytes given to the transport that it has not sent yet, and those fetched for it from the disk. */
@@ -148,7 +159,16 @@ export class Connection implements Attachment {
     if (this.#observes && !observers) {
       throw new WireError('readOnly', `${method} would change something, and this connection observes the session`);
     }
+    if (!urgent) this.#refuseTooManyBytes();
     return this.#dispatcher.dispatch(urgent, () => this.#handle(method, decoded));
+  }
+
+  #refuseTooManyBytes(): void {
+    const { unanswered, unansweredBytes } = this.#peer;
+    if (unanswered < 2 || unansweredBytes <= limits.PENDING_REQUEST_BYTES) return;
+    throw new WireError('tooManyRequests', `the unanswered requests of this connection have ${unansweredBytes} bytes`, {
+      limitBytes: limits.PENDING_REQUEST_BYTES,
+    });
   }
 
   #handle(method: Exclude<RequestMethod, 'initialize'>, params: unknown): unknown {
@@ -162,6 +182,7 @@ export class Connection implements Attachment {
       session,
       parking: this.#parking,
       pushes: this.#pushes,
+      bulk: this.#bulk,
       afterReply: (reply, action) => this.#peer.afterReply(reply, action),
     };
     // `decodeParams` checked the params against the schema of this very method.
@@ -272,6 +293,7 @@ export class Connection implements Attachment {
 
   #drained(): void {
     if (this.#peer.transport.queuedBytes < limits.REPLY_HIGH_WATER_BYTES / 2) this.#peer.releaseReading('unsent');
+    this.#bulk.roomCame();
     this.#pushes.drained();
   }
 
@@ -284,6 +306,7 @@ export class Connection implements Attachment {
   #closed(reason: CloseReason): void {
     this.#advance('transportClosed');
     this.#cancelClose?.();
+    this.#bulk.end();
     this.#parking.end();
     this.#pushes.end();
     if (this.#session !== undefined) this.#leave(this.#session);

@@ -26,7 +26,7 @@ export class Parking {
    * Parks a call until `answer` settles. `release` makes it settle at once; it is called when the connection ends, and right
    * away when it has ended already.
    */
-  park<T>(answer: Promise<T>, release: () => void): Parked<T> {
+  park<T>(answer: Promise<T | Parked<T>>, release: () => void): Parked<T> {
     if (this.#ended) {
       release();
       return new Parked(answer);

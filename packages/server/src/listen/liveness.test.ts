@@ -5,7 +5,7 @@ import { Liveness, LOOK_EVERY_MS } from './liveness.js';
 /** Looked at for so long, with nothing coming and nothing leaving. */
 function after(ms: number): Liveness {
   const liveness = new Liveness();
-  for (let passed = 0; passed < ms; passed += LOOK_EVERY_MS) liveness.look(0);
+  for (let passed = 0; passed < ms; passed += LOOK_EVERY_MS) liveness.look(0, 0);
   return liveness;
 }
 
@@ -25,9 +25,17 @@ describe('a peer', () => {
 
   it('is alive while it takes what it was sent, however slowly', () => {
     const liveness = after(limits.IDLE_LIMIT_MS);
-    liveness.look(1);
+    liveness.look(1, 1);
+    expect(liveness).toMatchObject({ isIdle: true });
+    liveness.look(2, 1);
     expect(liveness).toMatchObject({ isSuspect: false, isIdle: false });
-    for (let passed = 0; passed < limits.SUSPECT_MS; passed += LOOK_EVERY_MS) liveness.look(1);
+    for (let passed = 0; passed < limits.SUSPECT_MS; passed += LOOK_EVERY_MS) liveness.look(2, 1);
     expect(liveness).toMatchObject({ isSuspect: true, isIdle: false });
+  });
+
+  it('is not alive because the host takes for it what nobody may ever read', () => {
+    const liveness = new Liveness();
+    for (let passed = 0; passed < limits.SUSPECT_MS; passed += LOOK_EVERY_MS) liveness.look(passed, 0);
+    expect(liveness).toMatchObject({ isSuspect: true });
   });
 });

@@ -10,16 +10,23 @@ export const LOOK_EVERY_MS = 5_000;
 export class Liveness {
   #silentLooks = 0;
   #sentBytes = 0;
+  /** Whether something waited to be sent at the last look. */
+  #waited = false;
 
   /** Anything came from the peer. */
   heard(): void {
     this.#silentLooks = 0;
   }
 
-  /** A look at how much has left for the peer so far, every LOOK_EVERY_MS. */
-  look(sentBytes: number): void {
-    this.#silentLooks = sentBytes > this.#sentBytes ? 0 : this.#silentLooks + 1;
+  /**
+   * A look at how much the host has taken for the peer so far, and at what waits, every LOOK_EVERY_MS. The host takes some for a
+   * peer that is gone as well; once it takes no more, the next byte it takes means that the peer took one.
+   */
+  look(sentBytes: number, waitingBytes: number): void {
+    const taken = this.#waited && sentBytes > this.#sentBytes;
+    this.#silentLooks = taken ? 0 : this.#silentLooks + 1;
     this.#sentBytes = sentBytes;
+    this.#waited = waitingBytes > 0;
   }
 
   /** Another client may take its place. */

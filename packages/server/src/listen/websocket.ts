@@ -164,7 +164,7 @@ function keepAlive({ liveness, socket, webSocket, transport, clock }: Kept): () 
   let cancel: () => void;
   const look = (): void => {
     // `bytesWritten` counts what waits in the socket as well.
-    liveness.look(socket.bytesWritten - socket.writableLength);
+    liveness.look(socket.bytesWritten - socket.writableLength, socket.writableLength);
     if (liveness.isIdle) {
       transport.abort({ kind: 'cut', detail: `the peer gave no sign of life for ${limits.IDLE_LIMIT_MS / 1000} s` });
       return;

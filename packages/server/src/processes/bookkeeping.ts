@@ -9,6 +9,7 @@ import {
 import { Parked } from '../connection/parking.js';
 import type { HandlerContext } from '../handlerContext.js';
 import type { Process } from './process.js';
+import type { ProcessTable } from './processTable.js';
 import { summaryOf } from './summary.js';
 import { findTree } from '../host/tree/findTree.js';
 
@@ -33,25 +34,25 @@ export function releaseProcess({ session }: HandlerContext, params: ReleaseParam
 }
 
 export function listProcesses(
-  { server, session }: HandlerContext,
+  { server, session, bulk }: HandlerContext,
   params: ListParams,
 ): ListResult | Parked<ListResult> {
   const { processes } = session;
   const { epoch } = server;
-  const all = [...processes.values()];
-  if (params?.leftovers !== true) {
+  return bulk.make(() => {
+    const all = [...processes.values()];
+    if (params?.leftovers === true) return listWithLeftovers(all, processes, epoch);
     return { processes: all.map((process) => summaryOf(process, processes.startOf(process), undefined)), epoch };
+  });
+}
+
+async function listWithLeftovers(all: readonly Process[], processes: ProcessTable, epoch: string): Promise<ListResult> {
+  const summaries: ListResult['processes'] = [];
+  for (const process of all) {
+    const start = processes.startOf(process);
+    summaries.push(summaryOf(process, start, await leftoversOf(process, start.mark)));
   }
-  return new Parked(
-    (async () => {
-      const summaries: ListResult['processes'] = [];
-      for (const process of all) {
-        const start = processes.startOf(process);
-        summaries.push(summaryOf(process, start, await leftoversOf(process, start.mark)));
-      }
-      return { processes: summaries, epoch };
-    })(),
-  );
+  return { processes: summaries, epoch };
 }
 
 /** What an exited process left behind; undefined while it runs. */

@@ -33,7 +33,9 @@ class Follower {
 
   constructor(process: Process, options: Partial<PumpOptions> = {}) {
     this.pump = new Pump(process, {
+      controls: true,
       creditBytes: undefined,
+      tellsGaps: options.creditBytes !== undefined,
       held: false,
       ready: () => (this.ready += 1),
       over: () => (this.over += 1),
@@ -73,12 +75,11 @@ describe('a pump', () => {
     ]);
   });
 
-  it('says that it is ready at its beginning and with each event', () => {
+  it('says with each event that it is ready', () => {
     const { process, stdout } = running();
     const follower = new Follower(process);
-    expect(follower.ready).toBe(1);
     stdout.emit('a');
-    expect(follower.ready).toBe(2);
+    expect(follower.ready).toBe(1);
   });
 
   it('is over once the close was handed on, and lets the process go', () => {
@@ -99,7 +100,7 @@ describe('a pump', () => {
     follower.pump.end();
     follower.pump.end();
     stdout.emit('a');
-    expect(follower.ready).toBe(1);
+    expect(follower.ready).toBe(0);
     expect(follower.take()).toEqual([]);
     expect(process.beingRead).toBe(false);
   });
@@ -198,13 +199,13 @@ describe('after a resume', () => {
     const { process, stdout } = running();
     for (const text of ['a', 'b', 'c']) stdout.emit(text);
     const follower = new Follower(process, { held: true });
-    expect(follower.pump.held).toBe(true);
+    expect(follower.pump.awaitsRead).toBe(true);
     expect(follower.take()).toEqual([]);
     stdout.emit('d');
-    follower.pump.goOnFrom(3);
-    expect(follower.pump.held).toBe(false);
+    follower.pump.readThrough(0, 3);
+    expect(follower.pump.awaitsRead).toBe(false);
     expect(follower.take()).toEqual([4]);
-    follower.pump.goOnFrom(1);
+    follower.pump.readThrough(0, 1);
     expect(follower.take()).toEqual([]);
   });
 
@@ -212,7 +213,7 @@ describe('after a resume', () => {
     const { process, stdout } = running(100);
     for (let index = 0; index < 20; index += 1) stdout.emit('0123456789');
     const follower = new Follower(process, { held: true, creditBytes: 50 });
-    follower.pump.goOnFrom(11, 0);
+    follower.pump.readThrough(0, 11);
     expect(follower.take()).toEqual([12, 13, 14, 15]);
     follower.pump.acked(15);
     expect(follower.take()).toEqual([16, 17, 18, 19, 20]);
@@ -226,7 +227,7 @@ describe('after a resume', () => {
     first.pump.acked(2);
     first.pump.end();
     const second = new Follower(process, { held: true });
-    second.pump.goOnFrom();
+    second.pump.goOn();
     expect(second.take()).toEqual([3]);
   });
 
@@ -236,7 +237,7 @@ describe('after a resume', () => {
     child.exit();
     child.endOutputs();
     const follower = new Follower(process, { held: true });
-    follower.pump.goOnFrom(3);
+    follower.pump.readThrough(3, 3);
     expect(follower.over).toBe(1);
     expect(follower.take()).toEqual([]);
   });
@@ -246,7 +247,129 @@ describe('after a resume', () => {
     const follower = new Follower(process, { held: true });
     stdout.emit(new Uint8Array(limits.PAUSE_PROCESS_BYTES));
     expect(stdout.paused).toBe(true);
-    follower.pump.goOnFrom(1);
+    follower.pump.readThrough(1, 1);
+    expect(stdout.paused).toBe(false);
+  });
+});
+
+describe('a client that does not ask for what it resumed', () => {
+  it('no longer holds the child back once it is let go of, and may still ask', () => {
+    const { process, stdout } = running();
+    const follower = new Follower(process, { held: true, creditBytes: KIB });
+    stdout.emit(new Uint8Array(limits.PAUSE_PROCESS_BYTES));
+    expect(stdout.paused).toBe(true);
+    follower.pump.letGo();
+    expect(stdout.paused).toBe(false);
+    follower.pump.readThrough(0, 1);
+    expect(follower.pump.awaitsRead).toBe(false);
+    follower.pump.acked(1);
+    stdout.emit('more');
+    expect(follower.take()).toEqual([2]);
+  });
+});
+
+describe('a cursor that is set anew', () => {
+  it('repeats what is kept behind it, within the credit, and goes on', () => {
+    const { process, stdout } = running();
+    const follower = new Follower(process, { creditBytes: 2 * KIB });
+    for (let index = 0; index < 4; index += 1) {
+      stdout.emit(new Uint8Array(KIB));
+      follower.take();
+      follower.pump.acked(index + 1);
+    }
+    follower.pump.restart(1);
+    expect(follower.take()).toEqual([2, 3]);
+    follower.pump.acked(3);
+    expect(follower.take()).toEqual([4]);
+    expect(process.lastDeliveredSeq).toBe(4);
+  });
+
+  it('begins with the gap where the window has moved on', () => {
+    const { process, stdout } = running(2);
+    for (const text of ['a', 'b', 'c', 'd']) stdout.emit(text);
+    const follower = new Follower(process, { held: true, creditBytes: KIB });
+    follower.pump.restart(0);
+    expect(follower.take()).toEqual([[1, 2], 3, 4]);
+  });
+
+  it('needs no credit for what the window loses behind it', () => {
+    const { process, stdout } = running(4 * KIB);
+    const follower = new Follower(process, { creditBytes: 2 * KIB });
+    for (let index = 0; index < 8; index += 1) {
+      stdout.emit(new Uint8Array(KIB));
+      follower.take();
+      follower.pump.acked(index + 1);
+    }
+    follower.pump.restart(6);
+    for (let index = 0; index < 8; index += 1) stdout.emit(new Uint8Array(KIB));
+    expect(follower.take()).toEqual([[7, 12], 13, 14]);
+  });
+});
+
+describe('an observer', () => {
+  const observer = { controls: false, tellsGaps: true } as const;
+
+  it('gets everything that is kept, without credit, and nothing of it counts as delivered', () => {
+    const { process, stdout } = running();
+    for (let index = 0; index < 4; index += 1) stdout.emit(new Uint8Array(limits.CREDIT_BYTES_PER_PROCESS / 2));
+    const follower = new Follower(process, observer);
+    expect(follower.take()).toEqual([1, 2, 3, 4]);
+    expect(process).toMatchObject({ lastDeliveredSeq: 0, beingRead: false });
+  });
+
+  it('holds nobody back, and is told what it missed', () => {
+    const { process, stdout } = running(2 * KIB);
+    const follower = new Follower(process, observer);
+    for (let index = 0; index < 5; index += 1) stdout.emit(new Uint8Array(KIB));
+    expect(stdout.paused).toBe(false);
+    expect(follower.take()).toEqual([[1, 3], 4, 5]);
+    expect(follower.frames[0]).toMatchObject({ method: 'process/gap', params: { bytes: 3 * KIB } });
+  });
+
+  it('begins where it is told to, whatever the controller has had', () => {
+    const { process, stdout } = running();
+    const controller = new Follower(process);
+    for (const text of ['a', 'b', 'c']) stdout.emit(text);
+    controller.take();
+    const follower = new Follower(process, { ...observer, held: true });
+    expect(follower.take()).toEqual([]);
+    follower.pump.restart(1);
+    expect(follower.take()).toEqual([2, 3]);
+  });
+
+  it('is over with the close it was sent, and the controller is not', () => {
+    const { process, child } = running();
+    const controller = new Follower(process, { creditBytes: KIB });
+    const follower = new Follower(process, observer);
+    child.exit();
+    child.endOutputs();
+    for (const each of [follower, controller]) each.take();
+    expect([follower.over, controller.over]).toEqual([1, 0]);
+    expect(process.beingRead).toBe(true);
+  });
+});
+
+describe('a client that knows no gaps', () => {
+  const chunk = new Uint8Array(KIB);
+
+  it('gets so many events behind a hole and no more, until it reads', () => {
+    const { process, stdout } = running(1024 * KIB);
+    for (let index = 0; index < 2000; index += 1) stdout.emit(chunk);
+    const follower = new Follower(process);
+    const seqs = follower.take();
+    expect(seqs[0]).toBe(977);
+    expect(seqs).toHaveLength(limits.EVENTS_BEHIND_HOLE);
+    expect(stdout.paused).toBe(false);
+    follower.pump.readThrough(0, 1500);
+    expect(follower.take()[0]).toBe(1501);
+  });
+
+  it('gets so many bytes behind a hole and no more', () => {
+    const { process, stdout } = running(2 * 1024 * KIB);
+    for (let index = 0; index < 80; index += 1) stdout.emit(new Uint8Array(32 * KIB));
+    const follower = new Follower(process);
+    expect(follower.take()).toHaveLength(limits.BYTES_BEHIND_HOLE / (32 * KIB));
+    stdout.emit(new Uint8Array(limits.PAUSE_PROCESS_BYTES));
     expect(stdout.paused).toBe(false);
   });
 });

@@ -20,34 +20,34 @@ export function readProcess(context: HandlerContext, params: ReadParams): ReadRe
 function readOrWait(process: Process, context: HandlerContext, params: ReadParams): ReadResult | Parked<ReadResult> {
   const { log } = process;
   const afterSeq = params.afterSeq ?? 0;
+  let throughSeq = afterSeq;
   const tell = (reply: ReadReply): ReadResult => {
-    // Pushes that waited for this read go on behind its reply.
-    context.afterReply(reply.result, () => context.pushes.readThrough(process, afterSeq, reply.throughSeq));
+    throughSeq = reply.throughSeq;
     return reply.result;
   };
-  const answer = (): ReadResult | Promise<ReadResult> => {
+  const build = (): ReadResult | Promise<ReadResult> => {
     const reply = readReply(process.history, params, context.server.epoch);
     return reply instanceof Promise ? reply.then(tell) : tell(reply);
   };
+  // Pushes that waited for this read go on behind its reply.
+  const answer = (): ReadResult | Parked<ReadResult> =>
+    context.bulk.make(build, () => context.pushes.readThrough(process, afterSeq, throughSeq));
   const waitMs = clampTimerMs(params.waitMs ?? 0);
-  if (waitMs === 0 || hasNews(log, afterSeq)) {
-    const now = answer();
-    return now instanceof Promise ? new Parked(now) : now;
-  }
+  if (waitMs === 0 || hasNews(log, afterSeq)) return answer();
   let release: () => void = () => {};
-  const news = new Promise<ReadResult>((resolve) => {
+  const news = new Promise<void>((resolve) => {
     let settled = false;
     release = (): void => {
       if (settled) return;
       settled = true;
       stopWatching();
       cancelTimer();
-      resolve(answer());
+      resolve();
     };
     const stopWatching = process.watch(() => {
       if (hasNews(log, afterSeq)) release();
     });
     const cancelTimer = context.server.clock.after(waitMs, release);
   });
-  return context.parking.park(news, release);
+  return context.parking.park(news.then(answer), release);
 }

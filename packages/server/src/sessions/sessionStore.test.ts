@@ -14,6 +14,7 @@ class FakeConnection implements Attachment {
   isSilent = false;
   attachId: string | undefined;
   abortedWith: string | undefined;
+  takenOverWith: string | undefined;
   endedWith: string | undefined;
   settle: () => void = () => {};
   #settled: Promise<void> = Promise.resolve();
@@ -24,6 +25,10 @@ class FakeConnection implements Attachment {
 
   abort(detail: string): void {
     this.abortedWith = detail;
+  }
+
+  takenOver(detail: string): void {
+    this.takenOverWith = detail;
   }
 
   sessionEnded(detail: string): void {
@@ -49,6 +54,8 @@ function store(): { clock: ManualClock; sessions: SessionStore } {
     clock,
     leaseMs: LEASE_MS,
     retainedBytesPerProcess: limits.RETAINED_BYTES_PER_PROCESS,
+    retainedBytesPerSession: limits.RETAINED_BYTES_PER_SESSION,
+    retainedBytesPerServer: limits.RETAINED_BYTES_PER_SERVER,
     exitedRetentionMs: 1000,
     life: 'life',
     sweep: () => {},
@@ -127,7 +134,7 @@ describe('a session', () => {
     first.isSilent = true;
     const second = new FakeConnection();
     const resuming = sessions.resume(session.id, second);
-    expect(first.abortedWith).toContain('resumed by another connection');
+    expect(first.abortedWith).toContain('no sign of life');
     let resumed = false;
     void resuming.then(() => (resumed = true));
     await turn();
@@ -153,7 +160,7 @@ describe('a session', () => {
     const second = new FakeConnection();
     second.attachId = 'mine';
     expect(await sessions.resume(session.id, second)).toBe(session);
-    expect(first.abortedWith).toContain('resumed by another connection');
+    expect(first.abortedWith).toContain('a later connection of the same client');
     expect(session.attachment).toBe(second);
   });
 
@@ -257,6 +264,8 @@ describe('a lease', () => {
       clock: { now: () => now, timeOfDay: () => now, after: () => () => {} },
       leaseMs: LEASE_MS,
       retainedBytesPerProcess: limits.RETAINED_BYTES_PER_PROCESS,
+      retainedBytesPerSession: limits.RETAINED_BYTES_PER_SESSION,
+      retainedBytesPerServer: limits.RETAINED_BYTES_PER_SERVER,
       exitedRetentionMs: 1000,
       life: 'life',
       sweep: () => {},
@@ -367,5 +376,105 @@ describe('the store', () => {
     await sessions.close(0);
     expect(await refusal(sessions.create(new FakeConnection(), undefined))).toBe('serverStopping');
     expect(await refusal(sessions.resume(session.id, new FakeConnection()))).toBe('serverStopping');
+  });
+});
+
+describe('a session that is taken over', () => {
+  const client = (attachId: string): FakeConnection => Object.assign(new FakeConnection(), { attachId });
+
+  it('goes to the client that says so, and its first connection is told and detached', async () => {
+    const { sessions } = store();
+    const first = client('first');
+    const session = await sessions.create(first, undefined);
+    const second = client('second');
+    expect(await sessions.resume(session.id, second, true)).toBe(session);
+    expect(first).toMatchObject({ abortedWith: undefined, takenOverWith: expect.stringContaining('another client') });
+    expect(session.attachment).toBe(second);
+  });
+
+  it('is refused for good to the client that lost it, attached or not', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(client('first'), undefined);
+    const second = client('second');
+    await sessions.resume(session.id, second, true);
+    const again = (): Promise<string> => refusal(sessions.resume(session.id, client('first')));
+    expect(await again()).toBe('takenOver');
+    session.detach(second);
+    expect(await again()).toBe('takenOver');
+    expect(await sessions.resume(session.id, client('third'))).toBe(session);
+  });
+
+  it('can be taken back, and then belongs to the other no more', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(client('first'), undefined);
+    await sessions.resume(session.id, client('second'), true);
+    const back = client('first');
+    expect(await sessions.resume(session.id, back, true)).toBe(session);
+    expect(await refusal(sessions.resume(session.id, client('second')))).toBe('takenOver');
+    session.detach(back);
+    expect(await sessions.resume(session.id, client('first'))).toBe(session);
+  });
+
+  it('is lost by a client that went silent as well', async () => {
+    const { sessions } = store();
+    const first = client('first');
+    const session = await sessions.create(first, undefined);
+    first.isSilent = true;
+    await sessions.resume(session.id, client('second'));
+    expect(await refusal(sessions.resume(session.id, client('first')))).toBe('takenOver');
+  });
+
+  it('remembers so many losers and no more', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(client('first'), undefined);
+    for (let index = 0; index < limits.TAKEN_OVER_REMEMBERED; index += 1) {
+      await sessions.resume(session.id, client(`client ${index}`), true);
+    }
+    expect(await refusal(sessions.resume(session.id, client('first')))).toBe('takenOver');
+    await sessions.resume(session.id, client('last'), true);
+    expect(await refusal(sessions.resume(session.id, client('first')))).toBe('attachedElsewhere');
+  });
+});
+
+describe('an observer', () => {
+  it('is admitted by either id, besides the one that controls, and follows what there is and what comes', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(new FakeConnection(), undefined);
+    start(session, 'old');
+    const observers = [session.id, session.observeId].map((id) => {
+      const observer = new FakeConnection();
+      expect(sessions.observe(id, observer)).toBe(session);
+      return observer;
+    });
+    start(session, 'new');
+    for (const { followed } of observers) {
+      expect(followed).toEqual([
+        ['old', true],
+        ['new', false],
+      ]);
+    }
+    expect(session.observers).toBe(2);
+  });
+
+  it('is not admitted to control by the id it has', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(new FakeConnection(), undefined);
+    expect(await refusal(sessions.resume(session.observeId, new FakeConnection(), true))).toBe('observeOnly');
+  });
+
+  it('keeps no session alive, and is told of its end', async () => {
+    const { clock, sessions } = store();
+    const first = new FakeConnection();
+    const session = await sessions.create(first, undefined);
+    const [stays, leaves] = [new FakeConnection(), new FakeConnection()];
+    sessions.observe(session.observeId, stays);
+    sessions.observe(session.observeId, leaves);
+    session.unobserve(leaves);
+    session.detach(first);
+    clock.advance(LEASE_MS);
+    expect(stays.endedWith).toContain('lease');
+    expect(leaves.endedWith).toBeUndefined();
+    const late = (): unknown => sessions.observe(session.observeId, new FakeConnection());
+    expect(late).toThrow(expect.objectContaining({ reason: 'expiredSession' }));
   });
 });

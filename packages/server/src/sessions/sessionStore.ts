@@ -76,7 +76,7 @@ export class SessionStore {
    * Gives control of a session to this connection, if it is detached, or its own connection is suspect or is an earlier one of
    * the same client object, or in any case with `takeOver`. Throws WireError when that cannot be.
    */
-  async resume(id: string, attachment: Attachment, takeOver: boolean): Promise<Session> {
+  async resume(id: string, attachment: Attachment, takeOver = false): Promise<Session> {
     this.#refuseWhenStopping();
     const session = this.#sessions.get(sessionId(id));
     if (session === undefined) {
