@@ -163,8 +163,9 @@ function keepAlive({ liveness, socket, webSocket, transport, clock }: Kept): () 
   let sincePing = 0;
   let cancel: () => void;
   const look = (): void => {
-    // `bytesWritten` counts what waits in the socket as well.
-    liveness.look(socket.bytesWritten - socket.writableLength, socket.writableLength);
+    const waiting = socket.writableLength;
+    // `bytesWritten` counts what waits as well.
+    liveness.look({ received: socket.bytesRead, sent: socket.bytesWritten - waiting, waiting });
     if (liveness.isIdle) {
       transport.abort({ kind: 'cut', detail: `the peer gave no sign of life for ${limits.IDLE_LIMIT_MS / 1000} s` });
       return;
