@@ -36,6 +36,12 @@ describe('a peer', () => {
     expect(liveness).toMatchObject({ isSuspect: true, isIdle: false });
   });
 
+  it('is alive while it takes one large write', () => {
+    const liveness = after(limits.IDLE_LIMIT_MS);
+    for (const waiting of [3, 2]) liveness.look({ received: 0, sent: 0, waiting });
+    expect(liveness).toMatchObject({ isSuspect: false, isIdle: false });
+  });
+
   it('is alive while a message of it is on its way, however long that takes', () => {
     const liveness = after(limits.IDLE_LIMIT_MS);
     liveness.look({ received: 1, sent: 0, waiting: 0 });

@@ -11,9 +11,9 @@ export const LOOK_EVERY_MS = 5_000;
 export interface CarrierCounts {
   /** Taken from the peer: a large message may take long to be whole. */
   readonly received: number;
-  /** Taken by the host for the peer. */
+  /** In writes that the host has taken whole. */
   readonly sent: number;
-  /** Not taken by the host yet. */
+  /** Not taken yet of the write under way. */
   readonly waiting: number;
 }
 
@@ -32,7 +32,8 @@ export class Liveness {
    */
   look(now: CarrierCounts): void {
     const last = this.#last;
-    const lives = now.received > last.received || (last.waiting > 0 && now.sent > last.sent);
+    const lives =
+      now.received > last.received || (last.waiting > 0 && (now.sent > last.sent || now.waiting < last.waiting));
     this.#silentLooks = lives ? 0 : this.#silentLooks + 1;
     this.#last = now;
   }
