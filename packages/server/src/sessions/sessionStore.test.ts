@@ -456,6 +456,18 @@ describe('an observer', () => {
     expect(session.observers).toBe(2);
   });
 
+  it('follows a process that is starting when that has begun', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(new FakeConnection(), undefined);
+    const process = reserve(session.processes, 'p');
+    const observer = new FakeConnection();
+    sessions.observe(session.id, observer);
+    expect(observer.followed).toEqual([]);
+    process.begin(new FakeChild());
+    session.began(process);
+    expect(observer.followed).toEqual([['p', false]]);
+  });
+
   it('is not admitted to control by the id it has', async () => {
     const { sessions } = store();
     const session = await sessions.create(new FakeConnection(), undefined);
