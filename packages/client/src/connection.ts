@@ -18,6 +18,8 @@ export interface InitializeOptions {
   readonly resumeSessionId?: string;
   readonly attach?: 'observe';
   readonly takeOver?: true;
+  /** The life of the server the session belongs to, where it is known. */
+  readonly epoch?: string;
   /** Names the client object, so that it can replace its own dead predecessor. */
   readonly attachId: string;
 }

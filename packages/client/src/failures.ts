@@ -20,6 +20,9 @@ export function initializeFailure(
     };
   }
   const refused = refusal(error, sessionId, label);
+  if (refused.data.reason === 'otherEpoch') {
+    return { error: serverRestarted(label, refused.data, refused), retryable: false };
+  }
   if (refused.code === 'TAKEN_OVER') {
     const message = `another client took the session at ${label} over; its processes run on there; connect with \`takeOver\` to take it back, or with \`attach: 'observe'\` to look on`;
     return { error: new ClientError('TAKEN_OVER', message, refused.data, refused), retryable: false };
@@ -38,6 +41,12 @@ export function initializeFailure(
     ),
     retryable: false,
   };
+}
+
+/** The life of the server that held the session is over. */
+export function serverRestarted(label: string, data: ClientErrorData = {}, cause?: unknown): ClientError {
+  const message = `${label} was restarted; the processes of this session and their output are gone; make a new client`;
+  return new ClientError('SERVER_GONE', message, { url: label, ...data, retryable: false }, cause);
 }
 
 /** Servers repeat the session id in their refusals; it is a secret, and errors go into logs. */

@@ -37,6 +37,11 @@ export interface CommonOptions {
   /** Takes up this session instead of a new one. Follow its processes with `attach`. */
   readonly resumeSessionId?: string | undefined;
   /**
+   * The life of the server `resumeSessionId` and stored cursors belong to: `serverInfo.epoch` of the client that had them. A
+   * server that was restarted since is then told apart, with SERVER_GONE, from one that let the session go.
+   */
+  readonly epoch?: string | undefined;
+  /**
    * How to take up the session of `resumeSessionId`. One client at a time has `control` (the default). Any number may
    * `observe` beside it: they list, read and follow what there is, by the session id or its `observeId`; what would change
    * something is refused with SERVER_ERROR (`data.reason` is `readOnly`), and a process never waits for them: an observer

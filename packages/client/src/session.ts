@@ -5,7 +5,7 @@ import { type Clock, systemClock } from './clock.js';
 import { Connection } from './connection.js';
 import { ClientError } from './errors.js';
 import type { SessionGauges } from './gauges.js';
-import { initializeFailure, lossError } from './failures.js';
+import { initializeFailure, lossError, serverRestarted } from './failures.js';
 import { goodbye } from './goodbye.js';
 import { type InitializeReply, type ReadReply, readReply } from './guards.js';
 import { type ClientState, type CommonOptions, policyOf, publicState } from './options.js';
@@ -158,6 +158,11 @@ export class Session {
     return this.#server?.sessionId ?? this.#options.resumeSessionId;
   }
 
+  /** The life of the server that is resumed; undefined on foreign servers, which do not tell. */
+  #knownEpoch(): string | undefined {
+    return this.#server === undefined ? this.#options.epoch : this.#server.extended?.epoch;
+  }
+
   #open(carrier: Carrier, lost: (error: ClientError, violation: boolean) => void): Connection {
     this.#lastCarrier = carrier;
     return new Connection(carrier, {
@@ -174,6 +179,7 @@ export class Session {
     const { clientName = 'exec-server-client', leaseMs, takeOver } = this.#options;
     const observes = this.#observes;
     const resumeSessionId = this.#sessionToResume();
+    const epoch = this.#knownEpoch();
     const { label } = this.dialer;
     const reply = await connection.initialize({
       clientName,
@@ -183,6 +189,7 @@ export class Session {
       ...(takeOver === true && this.#server === undefined ? { takeOver } : {}),
       ...(leaseMs === undefined || observes ? {} : { leaseMs }),
       ...(resumeSessionId === undefined ? {} : { resumeSessionId }),
+      ...(resumeSessionId === undefined || epoch === undefined ? {} : { epoch }),
     });
     if (observes && reply.observeId === undefined) {
       const message = `${label} has no observers and took this client for the one in control; it has left again`;
@@ -192,10 +199,8 @@ export class Session {
       const message = `${label} was asked to resume a session and answered with another one; the processes of the first are out of reach`;
       throw new ClientError('PROTOCOL_VIOLATION', message);
     }
-    if (this.#server !== undefined && this.#server.extended?.epoch !== reply.extended?.epoch) {
-      const message = `${label} was restarted; the processes of this session and their output are gone; make a new client`;
-      throw new ClientError('SERVER_GONE', message);
-    }
+    const isKnown = this.#server !== undefined || epoch !== undefined;
+    if (isKnown && reply.extended?.epoch !== epoch) throw serverRestarted(label);
     this.#server ??= reply;
   }
 

@@ -33,6 +33,8 @@ export const InitializeParams = z.object({
   attach: z.enum(['control', 'observe']).nullish(),
   /** Take control from whoever has it. Default false. */
   takeOver: flag.nullish(),
+  /** The life of the server the client's cursors belong to; a resume in another life is refused with `otherEpoch`. */
+  epoch: z.string().nullish(),
 });
 
 export const ShellInfo = z.object({ name: z.string(), path: z.string() });

@@ -6,8 +6,12 @@ export type AttachWish =
   | { readonly kind: 'resume'; readonly id: string; readonly takeOver: boolean }
   | { readonly kind: 'observe'; readonly id: string };
 
-/** Throws WireError `invalidParams` for members that do not go together. */
-export function attachWish({ resumeSessionId, attach, takeOver, leaseMs }: InitializeParams): AttachWish {
+/**
+ * Throws WireError: `invalidParams` for members that do not go together, `otherEpoch` for a session of another life of the
+ * server than `epoch`, which no session has to be looked for to know.
+ */
+export function attachWish(params: InitializeParams, epoch: string): AttachWish {
+  const { resumeSessionId, attach, takeOver, leaseMs } = params;
   const id = resumeSessionId ?? undefined;
   const observes = attach === 'observe';
   if (id === undefined) {
@@ -15,8 +19,12 @@ export function attachWish({ resumeSessionId, attach, takeOver, leaseMs }: Initi
     if (takeOver === true) throw unfit('takeOver', 'what is taken over is named by `resumeSessionId`');
     return { kind: 'create', leaseMs: leaseMs ?? undefined };
   }
+  if (takeOver === true && observes) throw unfit('takeOver', 'an observer takes nothing over');
+  if ((params.epoch ?? epoch) !== epoch) {
+    const message = `the session is of another life of this server, which now has ${epoch}; its processes are gone`;
+    throw new WireError('otherEpoch', message, { epoch });
+  }
   if (!observes) return { kind: 'resume', id, takeOver: takeOver ?? false };
-  if (takeOver === true) throw unfit('takeOver', 'an observer takes nothing over');
   return { kind: 'observe', id };
 }
 

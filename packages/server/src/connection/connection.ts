@@ -214,7 +214,7 @@ export class Connection implements Attachment {
 
   async #attach(params: InitializeParams): Promise<object> {
     const { attachId, protocolVersion, extensions } = params;
-    const wish = attachWish(params);
+    const wish = attachWish(params, this.#context.epoch);
     const peer = agreeOnVersion(protocolVersion ?? undefined);
     this.#attachId = attachId ?? undefined;
     this.#flowControl = peer.kind === 'extended' && extensions?.flowControl === true;
