@@ -1,9 +1,9 @@
 import { ErrorCode } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import { isClientError } from './errors.js';
-import { connectFake, foreignReply, settle } from './testSupport/connectFake.js';
+import { connectFake, foreignReply, IDLE_TIMERS, settle } from './testSupport/connectFake.js';
 import { FakeClock } from './testSupport/fakeClock.js';
-import { extendedReply } from './testSupport/fakeServer.js';
+import { extendedReply, readResult } from './testSupport/fakeServer.js';
 
 describe('a call', () => {
   it('is answered, or refused with code, reason and whether a repeat can help', async () => {
@@ -82,7 +82,7 @@ describe('a call', () => {
     const call = client.call('environment/status', {}, { signal: new AbortController().signal });
     connection.answer(await connection.next('environment/status'), { status: 'ready' });
     await call;
-    expect(clock.pending).toBe(0);
+    expect(clock.pending).toBe(IDLE_TIMERS);
     await client.close();
   });
 
@@ -136,6 +136,40 @@ describe('a foreign server', () => {
     const closing = client.close();
     connection.answer(await connection.next('process/terminate'), { running: true });
     await closing;
+  });
+
+  it('is given 64 requests at a time, urgent ones too', async () => {
+    const { client, connection } = await connectFake({ reply: foreignReply });
+    const calls = Array.from({ length: 70 }, (_, index) =>
+      client.call(index % 2 === 0 ? 'environment/info' : 'environment/status', {}),
+    );
+    const answered = Promise.all(calls);
+    await settle();
+    const sent = (): number => connection.count('environment/info') + connection.count('environment/status');
+    expect(sent()).toBe(64);
+    connection.answer(await connection.next('environment/status'), {});
+    await settle();
+    expect(sent()).toBe(65);
+    for (let rest = 1; rest < 70; rest++) {
+      const method = rest < 35 ? 'environment/status' : 'environment/info';
+      connection.answer(await connection.next(method), {});
+    }
+    await answered;
+    await client.close();
+  });
+
+  it('is asked for no long poll, behind which every other call would wait', async () => {
+    const { client, connection } = await connectFake({ reply: foreignReply });
+    const read = client.call('process/read', { processId: 'p', waitMs: 1_000 });
+    await expect(read).rejects.toMatchObject({
+      code: 'NOT_SUPPORTED',
+      message: expect.stringMatching(/waitMs/) as unknown,
+    });
+    const plain = client.call('process/read', { processId: 'p', waitMs: 0 });
+    connection.answer(await connection.next('process/read'), readResult());
+    await plain;
+    expect(connection.count('process/read')).toBe(1);
+    await client.close();
   });
 
   it('is asked for its working directory when initialize did not say it', async () => {

@@ -97,7 +97,9 @@ export class Calls {
       if ((requests[call.method].extension || call.extension !== undefined) && !connection.extended) {
         throw notSupported(connection.carrier.transport.label, call.extension ?? call.method);
       }
-      const permit = requests[call.method].urgent ? undefined : await this.#permit(connection, bounds);
+      // A foreign server answers in strict order and stops when it is given too much, so nothing passes there.
+      const passes = requests[call.method].urgent && connection.extended;
+      const permit = passes ? undefined : await this.#permit(connection, bounds);
       if (connection.closed || bounds.over) {
         permit?.();
         bounds.check();

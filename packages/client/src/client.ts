@@ -5,14 +5,16 @@ import { type CallableMethod, type CallOptions, notSupported } from './calls.js'
 import { ClientError } from './errors.js';
 import type { ClientGauges } from './gauges.js';
 import { type ClientState, type CommonOptions, publicState, type ServerInfo } from './options.js';
-import { ping } from './ping.js';
+import { attachAll, attachProcess } from './process/attachProcess.js';
 import { ProcessHandle } from './process/processHandle.js';
 import { type RunHost, type RunOptions, runProcess, type RunResult } from './process/run.js';
 import { type SpawnedProcess, type SpawnOptions, spawnProcess } from './process/spawn.js';
 import { type StartOptions, startParams } from './process/startParams.js';
-import { readFrom, repeatStart, startProcess } from './process/startProcess.js';
+import { repeatStart, startProcess } from './process/startProcess.js';
 import { StdinQueues } from './process/stdinQueues.js';
 import type { ProcessRecord } from './registry/processRecord.js';
+import { roundTrip } from './roundTrip.js';
+import { isObject } from './shapes.js';
 import type { Session, StateListener } from './session.js';
 
 /**
@@ -130,31 +132,32 @@ export class Client implements AsyncDisposable {
    */
   async attach(processId: string, options: { readonly afterSeq?: number } & CallOptions = {}): Promise<ProcessHandle> {
     const { afterSeq = 0, ...call } = options;
-    const { registry } = this.#session;
-    const known = registry.get(processId);
-    if (known !== undefined && known.phase === 'live' && afterSeq >= known.afterSeq) {
-      return this.#handle(known, afterSeq);
-    }
-    const record = this.#session.newRecord(processId, afterSeq);
-    registry.register(record);
-    record.started(undefined);
-    // Nothing of what is read here may be acknowledged: the server would let go of what the caller has not seen.
-    const caller = { cursor: afterSeq, backlogBytes: 0, wake: () => {} };
-    record.addConsumer(caller);
-    try {
-      await readFrom(record, (cursor) => this.#session.read(processId, cursor, call));
-    } catch (error) {
-      registry.remove(record);
-      throw error;
-    }
-    // Who iterates the handle at once has begun by then; nobody else holds back the process.
-    this.#session.clock.timer(0, () => record.removeConsumer(caller));
+    const { record, release } = await attachProcess(this.#session, processId, afterSeq, call);
+    this.#session.clock.timer(0, release);
     return this.#handle(record, afterSeq);
+  }
+
+  /**
+   * Handles for all processes of the session, by id, each beginning after its entry in `after` (default 0: from its first
+   * event): with stored cursors another program goes on where the last one was. Nothing is skipped in silence: a process of
+   * `after` that the server has let go of is there too, its events reject with OUTPUT_LOST, and `wait` says how it ended where
+   * that is known. Iterate the handles at once and side by side, to get all that the server has kept. NOT_SUPPORTED on foreign
+   * servers.
+   */
+  async attachAll(
+    options: { readonly after?: Readonly<Record<string, number>> | undefined } & CallOptions = {},
+  ): Promise<Map<string, ProcessHandle>> {
+    const { after = {}, ...call } = options;
+    const attached = await attachAll(this.#session, after, call);
+    this.#session.clock.timer(0, () => {
+      for (const { release } of attached) release();
+    });
+    return new Map(attached.map(({ record, afterSeq }) => [record.processId, this.#handle(record, afterSeq)]));
   }
 
   /** How long the server takes to answer, in ms: from the moment the question goes out, the time of a recovery not included. */
   ping(options?: CallOptions): Promise<number> {
-    return ping(this.#session, options);
+    return roundTrip(this.#session, options);
   }
 
   /** What this client holds in memory at the moment, and what waits in it. */
@@ -170,7 +173,7 @@ export class Client implements AsyncDisposable {
   call<M extends CallableMethod>(method: M, params: ParamsOf<M>, options?: CallOptions): Promise<ResultOf<M>> {
     // The method table says what the server answers; what the client itself computes with has guards.
     const guard = (value: unknown): ResultOf<M> | undefined => (value ?? undefined) as ResultOf<M> | undefined;
-    return this.#session.calls.call({ method, params, guard }, options);
+    return this.#session.calls.call({ method, params, guard, ...waiting(method, params) }, options);
   }
 
   /**
@@ -220,4 +223,10 @@ export class Client implements AsyncDisposable {
       `${this.#session.dialer.label} does not say its working directory; pass cwd`,
     );
   }
+}
+
+/** A foreign server answers nothing else while a read waits. */
+function waiting(method: CallableMethod, params: unknown): { readonly extension?: string } {
+  const waits = method === 'process/read' && isObject(params) && Number(params['waitMs'] ?? 0) > 0;
+  return waits ? { extension: 'a read that waits beside other calls (waitMs)' } : {};
 }

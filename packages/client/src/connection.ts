@@ -1,7 +1,9 @@
 /** One connection: handshake, requests, and the notices of one transport until it closes. */
 import { type CloseReason, PACKAGE_VERSION, Peer, PROTOCOL_VERSION, WireError } from '@exec-server/protocol';
+import type { Clock } from './clock.js';
 import { ClientError } from './errors.js';
 import { type InitializeReply, initializeReply, isProcessMethod, processNotice, type ProcessNotice } from './guards.js';
+import { KeepAlive } from './keepAlive.js';
 import type { Carrier } from './transport/dialer.js';
 
 export interface ConnectionListener {
@@ -31,14 +33,17 @@ export class Connection {
   readonly carrier: Carrier;
   readonly #peer: Peer;
   readonly #finished: Promise<void>;
+  readonly #keepAlive: KeepAlive | undefined;
   #reply: InitializeReply | undefined;
 
-  constructor(carrier: Carrier, listener: ConnectionListener) {
+  /** `clock` is for keeping the connection alive; undefined where the end of the server is the end of the transport. */
+  constructor(carrier: Carrier, listener: ConnectionListener, clock: Clock | undefined) {
     this.carrier = carrier;
+    this.#keepAlive = clock === undefined ? undefined : new KeepAlive(carrier, clock);
     let finish = (): void => {};
     this.#finished = new Promise((resolve) => (finish = resolve));
     this.#peer = new Peer(
-      carrier.transport,
+      this.#keepAlive?.transport ?? carrier.transport,
       {
         request: (method) => {
           throw new WireError('unknownMethod', `this client does not take requests (${method})`);
@@ -55,6 +60,7 @@ export class Connection {
         fault: (method, error) => listener.log(`${method} ${String(error)}`),
         ended: () => this.#peer.close({ kind: 'ended', detail: 'the server ended the connection' }),
         closed: (reason) => {
+          this.#keepAlive?.stop();
           listener.lost(reason);
           finish();
         },
@@ -83,6 +89,11 @@ export class Connection {
     return this.#reply?.extended !== undefined;
   }
 
+  /** What every server answers at once: foreign ones have no `ping`. */
+  get pingMethod(): 'ping' | 'environment/status' {
+    return this.extended ? 'ping' : 'environment/status';
+  }
+
   /** Requests that may be unanswered at a time. */
   get requestLimit(): number {
     return this.#reply?.extended === undefined
@@ -104,6 +115,8 @@ export class Connection {
     if (reply === undefined) throw this.violate('the answer to initialize does not decode');
     this.#reply = reply;
     this.#peer.notify('initialized', {});
+    // Until here the time for `initialize` is the bound.
+    if (!this.#peer.closed) this.#keepAlive?.start(() => this.#peer.request(this.pingMethod, {}));
     return reply;
   }
 

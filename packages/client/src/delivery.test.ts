@@ -2,7 +2,7 @@ import { limits } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import type { ProcessEvent } from './events.js';
 import { HOLE_MS } from './registry/catchUp.js';
-import { connectFake, foreignReply, settle, startFake } from './testSupport/connectFake.js';
+import { connectFake, foreignReply, IDLE_TIMERS, settle, startFake } from './testSupport/connectFake.js';
 import { FakeClock } from './testSupport/fakeClock.js';
 import { chunk, readResult } from './testSupport/fakeServer.js';
 
@@ -285,7 +285,7 @@ describe('repairs', () => {
     connection.answer(read, readResult({ chunks: [chunk(2, 'two'), chunk(3, 'drei')], nextSeq: 4 }));
     connection.closedEvent('p', 4);
     expect(await collect(handle)).toEqual(['1:one', '2:two', '3:three', 'c4']);
-    expect(clock.pending).toBe(0);
+    expect(clock.pending).toBe(IDLE_TIMERS);
     await client.close();
   });
 

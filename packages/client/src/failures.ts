@@ -78,5 +78,6 @@ export function lossError(
   const next = redials
     ? 'its session is kept until its lease ends'
     : 'it is not dialed again; its session ends with its lease';
-  return new ClientError('RECOVERY_FAILED', `the connection to ${label} was lost (${detail}); ${next}`, data);
+  const message = `the connection to ${label} was lost (${detail}); ${next}`;
+  return new ClientError('RECOVERY_FAILED', message, { ...data, retryable: redials });
 }

@@ -2,13 +2,21 @@
 export type { ProcessList, TerminateReply } from './callGuards.js';
 export type { CallableMethod, CallOptions } from './calls.js';
 export { Client } from './client.js';
+export type { Clock } from './clock.js';
 export { connect, type ConnectOptions, type TransportOptions } from './connect.js';
 export { ClientError, type ClientErrorCode, clientErrorCodes, type ClientErrorData, isClientError } from './errors.js';
 export type { ClosedEvent, Closing, Exit, ExitedEvent, GapEvent, OutputEvent, ProcessEvent } from './events.js';
 export type { ClientGauges, RecordGauges, SessionGauges } from './gauges.js';
 export { LazyClient, lazyClient } from './lazyClient.js';
 export type { ClientState, CommonOptions, ServerInfo } from './options.js';
-export type { CloseStatus, EventsOptions, ExitStatus, TerminateOptions } from './process/handleOptions.js';
+export { ping, type PingOptions } from './ping.js';
+export type {
+  CloseStatus,
+  EventsOptions,
+  ExitStatus,
+  TerminateOptions,
+  WriteOptions,
+} from './process/handleOptions.js';
 export { ProcessHandle } from './process/processHandle.js';
 export type { RunInput, RunOptions, RunResult } from './process/run.js';
 export { SpawnedProcess, type SpawnOptions } from './process/spawn.js';

@@ -1,5 +1,6 @@
 /** Options of a client and what it shows of itself. Pure. */
 import { limits, type ServerLimits } from '@exec-server/protocol';
+import type { Clock } from './clock.js';
 import { ClientError } from './errors.js';
 import type { State } from './recovery/machine.js';
 import type { Policy } from './recovery/policy.js';
@@ -57,6 +58,8 @@ export interface CommonOptions {
   readonly errorOnGap?: boolean | undefined;
   /** Told each change of state, the first `ready` included. */
   readonly onState?: ((state: ClientState, error?: ClientError) => void) | undefined;
+  /** Time, for tests of your own. Default: the clock of the host. */
+  readonly clock?: Clock | undefined;
   /** Told what happens to the connection, for a log; never has secrets or payloads. */
   readonly onLog?: ((text: string) => void) | undefined;
 }

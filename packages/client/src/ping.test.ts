@@ -1,50 +1,142 @@
-import { expect, it } from 'vitest';
-import { connectFake, foreignReply, settle } from './testSupport/connectFake.js';
+import { createServer } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { WebSocketServer } from 'ws';
+import { ping, pingWith } from './ping.js';
+import { settle } from './testSupport/connectFake.js';
 import { FakeClock } from './testSupport/fakeClock.js';
 import { extendedReply } from './testSupport/fakeServer.js';
 
-it('tells how long the answer took', async () => {
-  const clock = new FakeClock();
-  const { client, connection } = await connectFake({ internals: { clock } });
-  const pinging = client.ping();
-  const request = await connection.next('ping');
-  clock.advance(7);
-  connection.answer(request, {});
-  expect(await pinging).toBe(7);
-  await client.close();
+const cleanUps: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()));
 });
 
-it('leaves out the time in which there was no connection', async () => {
-  const clock = new FakeClock();
-  const { client, connection, server } = await connectFake({ internals: { clock } });
-  const pinging = client.ping();
-  await connection.next('ping');
-  connection.cut();
-  await settle();
-  clock.advance(1_000);
-  const next = await server.accept();
-  await next.handshake(extendedReply('s1', { resumed: true }));
-  const request = await next.next('ping');
-  clock.advance(3);
-  next.answer(request, {});
-  expect(await pinging).toBe(3);
-  await client.close();
-});
+async function listen(server: Server): Promise<string> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => sockets.add(socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanUps.push(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const { port } = server.address() as AddressInfo;
+  return `ws://127.0.0.1:${port}`;
+}
 
-it('asks a foreign server for its status', async () => {
-  const { client, connection } = await connectFake({ reply: foreignReply });
-  const pinging = client.ping();
-  connection.answer(await connection.next('environment/status'), { status: 'ready' });
-  expect(await pinging).toBeGreaterThanOrEqual(0);
-  expect(connection.count('ping')).toBe(0);
-  await client.close();
-});
+/** A WebSocket server that answers by method, and what it was sent. */
+async function serve(
+  answers: Readonly<Record<string, unknown>>,
+): Promise<{ url: string; seen: string[]; ended: Promise<void> }> {
+  const http = createServer();
+  const seen: string[] = [];
+  let end = (): void => {};
+  const ended = new Promise<void>((resolve) => (end = resolve));
+  new WebSocketServer({ server: http }).on('connection', (socket) => {
+    socket.on('close', () => end());
+    socket.on('message', (data: Buffer) => {
+      const { id, method } = JSON.parse(data.toString('utf8')) as { id?: number; method: string };
+      seen.push(method);
+      if (id !== undefined && method in answers) socket.send(JSON.stringify({ id, result: answers[method] }));
+    });
+  });
+  return { url: await listen(http), seen, ended };
+}
 
-it('passes calls that wait for their turn, and gives up in time', async () => {
-  const reply = extendedReply('s1', { limits: { pendingRequests: 1 } });
-  const { client, connection } = await connectFake({ reply });
-  for (let calls = 0; calls < 3; calls++) client.call('environment/info', {}).catch(() => undefined);
-  await expect(client.ping({ timeoutMs: 5 })).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' });
-  expect(connection.count('ping')).toBe(1);
-  await client.close();
+function answering(status: number): Promise<string> {
+  const http = createServer((_request, response) => response.writeHead(status).end('no'));
+  http.on('upgrade', (_request, socket) => socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`));
+  return listen(http);
+}
+
+describe('a ping', () => {
+  it('is true where an exec server answers, and ends the session it made', async () => {
+    const { url, seen, ended } = await serve({ initialize: extendedReply('s1'), 'session/close': {} });
+    expect(await ping(url)).toBe(true);
+    await ended;
+    expect(seen).toEqual(['initialize', 'initialized', 'session/close']);
+  });
+
+  it('is true although the goodbye is not answered, and ends in time', async () => {
+    const clock = new FakeClock();
+    const { url, seen, ended } = await serve({ initialize: extendedReply('s1') });
+    const pinging = pingWith(url, {}, { clock });
+    while (!seen.includes('session/close')) await settle();
+    clock.advance(5_000);
+    expect(await pinging).toBe(true);
+    await ended;
+  });
+
+  it('asks for a session that ends with its connection, and shows the token', async () => {
+    const http = createServer();
+    let authorization: string | undefined;
+    let params: unknown;
+    new WebSocketServer({ server: http }).on('connection', (socket, request) => {
+      ({ authorization } = request.headers);
+      socket.once('message', (data: Buffer) => {
+        ({ params } = JSON.parse(data.toString('utf8')) as { params: unknown });
+        socket.close();
+      });
+    });
+    expect(await ping(await listen(http), { token: () => 'secret' })).toBe(false);
+    expect(authorization).toBe('Bearer secret');
+    expect(params).toMatchObject({ leaseMs: 1 });
+  });
+
+  it.each([401, 403, 404, 500, 200])('is false where the answer is %i', async (status) => {
+    expect(await ping(await answering(status), { token: 'wrong' })).toBe(false);
+  });
+
+  it('is false where nobody listens', async () => {
+    const url = await listen(createServer());
+    await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()));
+    expect(await ping(url)).toBe(false);
+  });
+
+  it.each(['no url', 'ftp://127.0.0.1', 'ws://127.0.0.1:1/#part', ''])('is false for the address %j', async (url) => {
+    expect(await ping(url)).toBe(false);
+  });
+
+  it('is false where another protocol is spoken', async () => {
+    expect(await ping(await listen(createTcpServer((socket) => socket.end('220 mail.example ESMTP\r\n'))))).toBe(false);
+    const { url } = await serve({ initialize: { hello: 'world' } });
+    expect(await ping(url)).toBe(false);
+  });
+
+  it('is false where the token function fails', async () => {
+    const { url } = await serve({ initialize: extendedReply('s1') });
+    const token = (): string => {
+      throw new Error('no token');
+    };
+    expect(await ping(url, { token })).toBe(false);
+  });
+
+  it('is false after 5 s of silence, before the upgrade and behind it', async () => {
+    const clock = new FakeClock();
+    const connected = new Promise<string>((resolve) => {
+      const tcp = createTcpServer((socket) => socket.once('data', () => resolve('')));
+      void listen(tcp).then((url) => void (silent = pingWith(url, {}, { clock })));
+    });
+    let silent: Promise<boolean> | undefined;
+    const { url, seen } = await serve({});
+    const initializing = pingWith(url, {}, { clock });
+    await connected;
+    while (seen.length === 0) await settle();
+    clock.advance(4_999);
+    await settle();
+    clock.advance(1);
+    expect(await Promise.all([silent, initializing])).toEqual([false, false]);
+  });
+
+  it('takes no longer than it is given, whatever the token function does', async () => {
+    const clock = new FakeClock();
+    const pinging = pingWith(
+      'ws://127.0.0.1:1',
+      { token: () => new Promise<string>(() => {}), timeoutMs: 100 },
+      { clock },
+    );
+    await settle();
+    clock.advance(100);
+    expect(await pinging).toBe(false);
+  });
 });

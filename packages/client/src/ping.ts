@@ -1,24 +1,47 @@
-/** The round trip of a call that passes everything. */
-import { emptyReply } from './callGuards.js';
-import type { CallOptions, Calls } from './calls.js';
-import type { Clock } from './clock.js';
-import type { InitializeReply } from './guards.js';
+/** Whether an exec server answers at an address. */
+import { systemClock } from './clock.js';
+import { type ClientInternals, Session } from './session.js';
+import { type WebSocketOptions, webSocketDialer } from './transport/websocket.js';
 
-export interface PingHost {
-  readonly calls: Calls;
-  readonly clock: Clock;
-  readonly server: InitializeReply;
+export interface PingOptions extends Omit<WebSocketOptions, 'url'> {
+  /** How long the answer may take, in ms. Default 5,000. */
+  readonly timeoutMs?: number | undefined;
 }
 
-/** In ms. Foreign servers have no `ping`; every server has `environment/status`. */
-export async function ping({ calls, clock, server }: PingHost, options: CallOptions = {}): Promise<number> {
-  const method = server.extended === undefined ? 'environment/status' : 'ping';
-  const bounds = calls.bounds(method, options);
+const TIMEOUT_MS = 5_000;
+/** So that the session ends with its connection also where the goodbye is lost. */
+const LEASE_MS = 1;
+
+/**
+ * True when an exec server has answered `initialize` at this URL; false for everything else: no such address, a refusal, a
+ * wrong token, another protocol, silence. Never rejects, ends within the timeout, and leaves no session behind.
+ */
+export function ping(url: string | URL, options: PingOptions = {}): Promise<boolean> {
+  return pingWith(url, options, {});
+}
+
+/** With the clock of a test. */
+export async function pingWith(
+  url: string | URL,
+  { token, timeoutMs = TIMEOUT_MS }: PingOptions,
+  internals: ClientInternals,
+): Promise<boolean> {
+  const { clock = systemClock } = internals;
+  let answers = false;
+  let late = (): void => {};
+  const isLate = new Promise<void>((resolve) => (late = resolve));
+  const cancel = clock.timer(timeoutMs, late);
   try {
-    let sentAt = clock.now();
-    await calls.answer({ method, params: {}, guard: emptyReply }, bounds, () => (sentAt = clock.now()));
-    return clock.now() - sentAt;
+    const options = { reconnect: false, connectTimeoutMs: timeoutMs, leaseMs: LEASE_MS };
+    const session = new Session(webSocketDialer({ url, token }), options, internals);
+    const opened = session.opened().then(() => (answers = true));
+    await Promise.race([opened, isLate]);
+    // Its own time is bounded as well, and goes on behind an answer that is due.
+    await Promise.race([session.end('close'), isLate]);
+  } catch {
+    // Whatever it was, no exec server has answered.
   } finally {
-    bounds.dispose();
+    cancel();
   }
+  return answers;
 }

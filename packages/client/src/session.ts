@@ -2,7 +2,7 @@
 import { limits } from '@exec-server/protocol';
 import { type CallableMethod, type CallOptions, Calls } from './calls.js';
 import { type Clock, systemClock } from './clock.js';
-import { Connection } from './connection.js';
+import { Connection, type ConnectionListener } from './connection.js';
 import { ClientError } from './errors.js';
 import type { SessionGauges } from './gauges.js';
 import { initializeFailure, lossError, serverRestarted } from './failures.js';
@@ -40,7 +40,8 @@ export class Session {
   #lastCarrier: Carrier | undefined;
   #shownState: ClientState = 'connecting';
 
-  constructor(dialer: Dialer, options: CommonOptions, { clock = systemClock, random = Math.random }: ClientInternals) {
+  constructor(dialer: Dialer, options: CommonOptions, internals: ClientInternals) {
+    const { clock = options.clock ?? systemClock, random = Math.random } = internals;
     this.dialer = dialer;
     this.clock = clock;
     this.#options = options;
@@ -165,14 +166,16 @@ export class Session {
 
   #open(carrier: Carrier, lost: (error: ClientError, violation: boolean) => void): Connection {
     this.#lastCarrier = carrier;
-    return new Connection(carrier, {
+    const listener: ConnectionListener = {
       notice: (notice) => this.registry.route(notice),
       lost: (reason) => {
         const error = lossError(reason, this.dialer, this.#server !== undefined, carrier.report?.());
         lost(error, reason.kind === 'violation');
       },
       log: (text) => this.log(text),
-    });
+    };
+    // A server over pipes ends with them, and pipes with their server; one that is only stopped is not to lose its processes.
+    return new Connection(carrier, listener, this.dialer.ownsServer ? undefined : this.clock);
   }
 
   async #initialize(connection: Connection): Promise<void> {

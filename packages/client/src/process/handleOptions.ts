@@ -31,3 +31,12 @@ export interface EventsOptions {
   /** Begin after this event. Default: where the handle begins, which is the first event for a started process. */
   readonly afterSeq?: number | undefined;
 }
+
+export interface WriteOptions {
+  /**
+   * Position of the first byte in all of stdin, from 0. What the server has accepted already is dropped, so that a program can
+   * go on after another one without writing anything twice; bytes before `offset` that it does not have are refused with
+   * SERVER_ERROR (`writeHole`). Default: behind everything written here before. NOT_SUPPORTED on foreign servers.
+   */
+  readonly offset?: number | undefined;
+}

@@ -1,6 +1,6 @@
 import { ErrorCode } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
-import { connectFake, foreignReply, settle, startFake } from '../testSupport/connectFake.js';
+import { connectFake, foreignReply, IDLE_TIMERS, settle, startFake } from '../testSupport/connectFake.js';
 import { FakeClock } from '../testSupport/fakeClock.js';
 import { extendedReply, readResult } from '../testSupport/fakeServer.js';
 
@@ -20,7 +20,7 @@ describe('wait', () => {
     const again = handle.wait({ timeoutMs: 500 });
     connection.exited('p', 1, 3);
     expect(await again).toEqual({ exitCode: 3, signal: undefined, reason: undefined });
-    expect(clock.pending).toBe(0);
+    expect(clock.pending).toBe(IDLE_TIMERS);
     expect(connection.received.map(({ method }) => method)).not.toContain('process/terminate');
     await client.close();
   });

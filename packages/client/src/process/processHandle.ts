@@ -8,7 +8,8 @@ import type { Exit, GapEvent, ProcessEvent } from '../events.js';
 import type { ProcessRecord } from '../registry/processRecord.js';
 import { Subscription } from '../registry/subscription.js';
 import { flushProcess } from './flush.js';
-import type { CloseStatus, EventsOptions, ExitStatus, TerminateOptions } from './handleOptions.js';
+import type { CloseStatus, EventsOptions, ExitStatus, TerminateOptions, WriteOptions } from './handleOptions.js';
+import { stdinOffset } from './stdinOffset.js';
 import type { StdinQueue } from './stdinQueue.js';
 import { byteStream, type OutputName, stdinStream, StreamReader, textOf } from './streams.js';
 import { type WaitOptions, within } from './waiting.js';
@@ -128,13 +129,21 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
    * Rejects with STDIN_CLOSED (`data.acceptedBytes` of this write were accepted), and with STDIN_FULL when 64 MiB of writes
    * that nobody waited for are queued.
    */
-  async write(data: string | Uint8Array): Promise<void> {
-    await this.#stdin.write(toBytes(data));
+  async write(data: string | Uint8Array, { offset }: WriteOptions = {}): Promise<void> {
+    await this.#stdin.write(toBytes(data), { offset });
   }
 
   /** Closes stdin behind everything written before, and behind `data`. NOT_SUPPORTED on foreign servers. */
-  async end(data: string | Uint8Array = ''): Promise<void> {
-    await this.#stdin.write(toBytes(data), true);
+  async end(data: string | Uint8Array = '', { offset }: WriteOptions = {}): Promise<void> {
+    await this.#stdin.write(toBytes(data), { eof: true, offset });
+  }
+
+  /**
+   * How many bytes of stdin the server has accepted, whichever client wrote them: where another program goes on, with
+   * `write(bytes.subarray(n), { offset: n })`. NOT_SUPPORTED on foreign servers.
+   */
+  stdinOffset(options: CallOptions = {}): Promise<number> {
+    return stdinOffset(this.#host.calls, this.processId, options);
   }
 
   /**

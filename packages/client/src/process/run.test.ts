@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Connected, connectFake, foreignReply, settle } from '../testSupport/connectFake.js';
+import { type Connected, connectFake, foreignReply, IDLE_TIMERS, settle } from '../testSupport/connectFake.js';
 import { FakeClock } from '../testSupport/fakeClock.js';
 import type { RunResult } from './run.js';
 
@@ -201,7 +201,7 @@ describe('a run that takes too long', () => {
     });
     expect(result.text()).toBe('so far');
     await settle();
-    expect([clock.pending, connected.connection.count('process/terminate')]).toEqual([0, 0]);
+    expect([clock.pending, connected.connection.count('process/terminate')]).toEqual([IDLE_TIMERS, 0]);
     await connected.client.close();
   });
 
@@ -238,7 +238,7 @@ describe('a run that takes too long', () => {
     connected.connection.closedEvent(processId, 3);
     expect(await running).toMatchObject({ timedOut: true, exitCode: 137, reason: undefined, closed: true });
     await settle();
-    expect(clock.pending).toBe(0);
+    expect(clock.pending).toBe(IDLE_TIMERS);
     await connected.client.close();
   });
 

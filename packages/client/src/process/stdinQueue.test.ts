@@ -1,7 +1,7 @@
-import { decodeBase64, limits } from '@exec-server/protocol';
+import { decodeBase64, ErrorCode, limits } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import { isClientError } from '../errors.js';
-import { connectFake, settle } from '../testSupport/connectFake.js';
+import { connectFake, foreignReply, settle, startFake } from '../testSupport/connectFake.js';
 import { extendedReply, type FakeConnection, type FakeRequest } from '../testSupport/fakeServer.js';
 import type { ProcessHandle } from './processHandle.js';
 import { QUEUED_BYTES } from './stdinQueue.js';
@@ -94,6 +94,64 @@ describe('writes', () => {
     const writing = handle.write('x');
     connection.answer(await connection.next('process/write'), { status: 'unknownProcess' });
     await expect(writing).rejects.toMatchObject({ code: 'SERVER_ERROR', data: { reason: 'unknownProcess' } });
+    await close();
+  });
+});
+
+describe('writes at an offset', () => {
+  it('name the place of each piece in all of stdin, so that the server drops what it has', async () => {
+    const { handle, connection, close } = await startPiped();
+    const writing = handle.end(new Uint8Array(PIECE_BYTES + 10), { offset: 1_000 });
+    const first = await connection.next('process/write');
+    expect(first.params).toMatchObject({ offset: 1_000 });
+    expect(first.params).not.toHaveProperty('writeId');
+    expect(first.params).not.toHaveProperty('eof');
+    connection.answer(first, { status: 'accepted', acceptedOffset: 5_000_000 });
+    const second = await connection.next('process/write');
+    expect(second.params).toMatchObject({ offset: 1_000 + PIECE_BYTES, eof: true });
+    connection.answer(second, { status: 'accepted', acceptedOffset: 5_000_000 });
+    await writing;
+    await close();
+  });
+
+  it('fail when they would leave a hole, with the position up to which there is something', async () => {
+    const { handle, connection, close } = await startPiped();
+    const writing = handle.write('x', { offset: 10 });
+    connection.refuse(await connection.next('process/write'), ErrorCode.invalidParams, 'a hole', {
+      reason: 'writeHole',
+      acceptedOffset: 5,
+    });
+    await expect(writing).rejects.toMatchObject({
+      code: 'SERVER_ERROR',
+      data: { reason: 'writeHole', acceptedBytes: 0, serverData: { acceptedOffset: 5 } },
+    });
+    await close();
+  });
+
+  it('are not sent to a foreign server, nor is it asked how far stdin has come', async () => {
+    const { client, connection } = await connectFake({ reply: foreignReply });
+    const handle = await startFake(client, connection, 'p');
+    await expect(handle.write('x', { offset: 0 })).rejects.toMatchObject({ code: 'NOT_SUPPORTED' });
+    await expect(handle.stdinOffset()).rejects.toMatchObject({ code: 'NOT_SUPPORTED' });
+    expect(connection.count('process/write') + connection.count('process/list')).toBe(0);
+    await client.close();
+  });
+});
+
+describe('the position of stdin', () => {
+  it('is what the server has accepted, whoever wrote it', async () => {
+    const { handle, connection, close } = await startPiped();
+    const { processId } = handle;
+    const asking = [handle.stdinOffset(), handle.stdinOffset()] as const;
+    const listed = { processId, argv: ['cat'], tty: false, state: 'running', startedAtMs: 1, outputBytes: 0 };
+    const summary = { ...listed, retainedBytes: 0, firstRetainedSeq: 1, nextSeq: 1, stdinBytes: 4_711 };
+    connection.answer(await connection.next('process/list'), { processes: [summary], epoch: 'e' });
+    expect(await asking[0]).toBe(4_711);
+    connection.answer(await connection.next('process/list'), { processes: [], epoch: 'e' });
+    await expect(asking[1]).rejects.toMatchObject({
+      code: 'SERVER_ERROR',
+      data: { reason: 'unknownProcess', processId },
+    });
     await close();
   });
 });

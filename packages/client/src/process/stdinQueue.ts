@@ -21,11 +21,27 @@ export interface StdinHost {
   idle(queue: StdinQueue): void;
 }
 
+export interface StdinWrite {
+  /** Closes stdin behind the bytes. */
+  readonly eof?: boolean;
+  /** Position of the first byte in all of stdin; default: behind what was accepted before. */
+  readonly offset?: number | undefined;
+}
+
 interface Job {
   readonly bytes: Uint8Array;
   readonly eof: boolean;
+  readonly offset: number | undefined;
   readonly resolve: () => void;
   readonly reject: (error: ClientError) => void;
+}
+
+interface Piece {
+  readonly piece: Uint8Array;
+  readonly eof: boolean;
+  readonly place: number | undefined;
+  /** Of the write it is a piece of, before it. */
+  readonly acceptedBytes: number;
 }
 
 export class StdinQueue {
@@ -54,7 +70,7 @@ export class StdinQueue {
    * Resolves when the server has accepted all of it. The bytes are read until then. Once more is queued than there is room
    * for, which takes a caller who does not wait for his writes, everything is refused until the queue is empty.
    */
-  write(bytes: Uint8Array, eof = false): Promise<void> {
+  write(bytes: Uint8Array, { eof = false, offset }: StdinWrite = {}): Promise<void> {
     if (this.#ended) return Promise.reject(this.#closed(0, 'it was ended here'));
     const cost = bytes.byteLength + WRITE_COST_BYTES;
     this.#full ||= this.#running && this.#queuedBytes + cost > QUEUED_BYTES;
@@ -62,7 +78,7 @@ export class StdinQueue {
     this.#ended = eof;
     this.#queuedBytes += cost;
     return new Promise((resolve, reject) => {
-      this.#jobs.push({ bytes, eof, resolve, reject });
+      this.#jobs.push({ bytes, eof, offset, resolve, reject });
       // Never rejects: each job has the outcome of its own.
       if (!this.#running) void this.#drain();
     });
@@ -89,7 +105,7 @@ export class StdinQueue {
     this.#host.idle(this);
   }
 
-  async #runJob({ bytes, eof }: Job): Promise<ClientError | undefined> {
+  async #runJob({ bytes, eof, offset }: Job): Promise<ClientError | undefined> {
     let acceptedBytes = 0;
     try {
       do {
@@ -97,7 +113,10 @@ export class StdinQueue {
         const isLast = acceptedBytes + piece.byteLength >= bytes.byteLength;
         if (piece.byteLength > 0 || eof) {
           this.#host.onTheWay(piece.byteLength);
-          await this.#send(piece, eof && isLast, acceptedBytes).finally(() => this.#host.onTheWay(-piece.byteLength));
+          const place = offset === undefined ? undefined : offset + acceptedBytes;
+          await this.#send({ piece, eof: eof && isLast, place, acceptedBytes }).finally(() =>
+            this.#host.onTheWay(-piece.byteLength),
+          );
         }
         acceptedBytes += piece.byteLength;
       } while (acceptedBytes < bytes.byteLength);
@@ -108,18 +127,20 @@ export class StdinQueue {
     }
   }
 
-  async #send(piece: Uint8Array, eof: boolean, acceptedBytes: number): Promise<void> {
+  async #send({ piece, eof, place, acceptedBytes }: Piece): Promise<void> {
     const data: ClientErrorData = { processId: this.#processId };
+    const extension = eof ? 'closing the stdin of a process' : place === undefined ? undefined : 'writes at an offset';
     const { status } = await this.#calls.call({
       method: 'process/write',
       params: {
         processId: this.#processId,
         chunk: encodeBase64(piece),
-        writeId: this.#host.nextWriteId(),
+        // Either makes a repeat harmless; with a place the server drops what it has, whoever wrote it.
+        ...(place === undefined ? { writeId: this.#host.nextWriteId() } : { offset: place }),
         ...(eof ? { eof: true } : {}),
       },
       guard: writeReply,
-      ...(eof ? { extension: 'closing the stdin of a process' } : {}),
+      ...(extension === undefined ? {} : { extension }),
       data,
     });
     switch (status) {

@@ -89,6 +89,26 @@ describe('the output streams of a process', () => {
     await expect(reading).rejects.toMatchObject({ code: 'RECOVERY_FAILED', data: { processId: 'p' } });
   });
 
+  it('give everything there was before they fail, and the cursor behind it', async () => {
+    const { client, connection } = await connectFake({ once: true });
+    const handle = await startFake(client, connection, 'p');
+    const stdout = handle.stdout.getReader();
+    const text = handle.text();
+    const first = [stdout.read(), text.next()] as const;
+    for (const seq of [1, 2, 3]) connection.output('p', seq, `${seq}`);
+    await Promise.all(first);
+    await settle();
+    connection.cut();
+    await settle();
+    const rest = ['2', '3'].map((piece) => new TextEncoder().encode(piece));
+    for (const value of rest) expect(await stdout.read()).toEqual({ done: false, value });
+    for (const value of ['2', '3']) expect(await text.next()).toEqual({ done: false, value });
+    const lost = { code: 'RECOVERY_FAILED', data: { processId: 'p', cursor: 3 } };
+    await expect(stdout.read()).rejects.toMatchObject(lost);
+    await expect(text.next()).rejects.toMatchObject(lost);
+    await client.close();
+  });
+
   it('skip a gap and note it, or fail with errorOnGap', async () => {
     for (const errorOnGap of [false, true]) {
       const { client, connection } = await connectFake({ options: { errorOnGap } });

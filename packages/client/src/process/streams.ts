@@ -8,6 +8,11 @@ export type OutputName = 'stdout' | 'stderr';
 export const READ_AHEAD_BYTES = 256 * 1024;
 
 type StreamEvent = OutputEvent | GapEvent;
+/** The end of what could be had; a stream that fails at once would drop what its reader has not taken yet. */
+interface Failed {
+  readonly type: 'failed';
+  readonly error: unknown;
+}
 
 /**
  * The output and gaps of one stream. Events are taken from the first `next` on, and then ahead of the reader, so that what
@@ -16,17 +21,19 @@ type StreamEvent = OutputEvent | GapEvent;
 export class StreamReader {
   readonly #open: () => AsyncIterableIterator<ProcessEvent, undefined>;
   readonly #name: OutputName;
-  #ahead: ReadableStreamDefaultReader<StreamEvent> | undefined;
+  #ahead: ReadableStreamDefaultReader<StreamEvent | Failed> | undefined;
 
   constructor(name: OutputName, open: () => AsyncIterableIterator<ProcessEvent, undefined>) {
     this.#name = name;
     this.#open = open;
   }
 
-  /** Undefined at the end of the stream. */
+  /** Undefined at the end of the stream; rejects behind the last event there was, with the cursor to go on from. */
   async next(): Promise<StreamEvent | undefined> {
     this.#ahead ??= readAhead(this.#open(), this.#name).getReader();
-    return (await this.#ahead.read()).value;
+    const event = (await this.#ahead.read()).value;
+    if (event?.type === 'failed') throw event.error;
+    return event;
   }
 
   async cancel(): Promise<void> {
@@ -37,37 +44,48 @@ export class StreamReader {
 function readAhead(
   events: AsyncIterableIterator<ProcessEvent, undefined>,
   name: OutputName,
-): ReadableStream<StreamEvent> {
-  return new ReadableStream<StreamEvent>(
+): ReadableStream<StreamEvent | Failed> {
+  return new ReadableStream<StreamEvent | Failed>(
     {
       pull: async (controller) => {
-        for (;;) {
-          const { value: event } = await events.next();
-          switch (event?.type) {
-            case 'output':
-              if ((event.stream === 'stderr') !== (name === 'stderr')) continue;
-              controller.enqueue(event);
-              return;
-            case 'gap':
-              controller.enqueue(event);
-              return;
-            case 'exited':
-              continue;
-            case 'closed':
-            case undefined:
-              controller.close();
-              return;
-            default:
-              event satisfies never;
-          }
+        try {
+          const event = await nextOf(events, name);
+          if (event === undefined) controller.close();
+          else controller.enqueue(event);
+        } catch (error) {
+          controller.enqueue({ type: 'failed', error });
+          controller.close();
         }
       },
       cancel: async () => {
         await events.return?.();
       },
     },
-    { highWaterMark: READ_AHEAD_BYTES, size: sizeOf },
+    { highWaterMark: READ_AHEAD_BYTES, size: (event) => (event.type === 'failed' ? 0 : sizeOf(event)) },
   );
+}
+
+async function nextOf(
+  events: AsyncIterableIterator<ProcessEvent, undefined>,
+  name: OutputName,
+): Promise<StreamEvent | undefined> {
+  for (;;) {
+    const { value: event } = await events.next();
+    switch (event?.type) {
+      case 'output':
+        if ((event.stream === 'stderr') === (name === 'stderr')) return event;
+        break;
+      case 'gap':
+        return event;
+      case 'exited':
+        break;
+      case 'closed':
+      case undefined:
+        return undefined;
+      default:
+        event satisfies never;
+    }
+  }
 }
 
 /** The bytes of one stream; gaps go to `onGap`. Nothing is taken before the first read. */

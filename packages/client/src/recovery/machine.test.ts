@@ -34,6 +34,7 @@ const events: Record<string, Event<string>> = {
   retryable: { type: 'attemptFailed', attemptId: 4, error, retryable: true },
   fatal: { type: 'attemptFailed', attemptId: 4, error, retryable: false },
   lost: { type: 'lost', attemptId: 4, error, violation: false },
+  violated: { type: 'lost', attemptId: 4, error, violation: true },
   earlyTick: { type: 'tick' },
   close: { type: 'close' },
 };
@@ -47,6 +48,7 @@ const table: Record<StateName, Record<string, string>> = {
     retryable: 'failed: abandon fail',
     fatal: 'failed: abandon fail',
     lost: '=',
+    violated: '=',
     earlyTick: 'dialing: wakeAt',
     close: 'closed: shutDown',
   },
@@ -57,6 +59,7 @@ const table: Record<StateName, Record<string, string>> = {
     retryable: 'failed: abandon fail',
     fatal: 'failed: abandon fail',
     lost: 'failed: abandon fail',
+    violated: 'failed: abandon fail',
     earlyTick: 'initializing: wakeAt',
     close: 'closed: shutDown',
   },
@@ -67,6 +70,7 @@ const table: Record<StateName, Record<string, string>> = {
     retryable: '=',
     fatal: '=',
     lost: 'waiting: abandon wakeAt',
+    violated: 'waiting: abandon wakeAt',
     earlyTick: '=',
     close: 'closed: shutDown',
   },
@@ -77,6 +81,7 @@ const table: Record<StateName, Record<string, string>> = {
     retryable: '=',
     fatal: '=',
     lost: '=',
+    violated: '=',
     earlyTick: 'waiting: wakeAt',
     close: 'closed: shutDown',
   },
@@ -87,6 +92,7 @@ const table: Record<StateName, Record<string, string>> = {
     retryable: 'waiting: abandon wakeAt',
     fatal: 'failed: abandon fail',
     lost: 'waiting: abandon wakeAt',
+    violated: 'waiting: abandon wakeAt',
     earlyTick: 'redialing: wakeAt',
     close: 'closed: shutDown',
   },
@@ -97,6 +103,7 @@ const table: Record<StateName, Record<string, string>> = {
     retryable: 'waiting: abandon wakeAt',
     fatal: 'failed: abandon fail',
     lost: 'waiting: abandon wakeAt',
+    violated: 'waiting: abandon wakeAt',
     earlyTick: 'resuming: wakeAt',
     close: 'closed: shutDown',
   },
@@ -107,6 +114,7 @@ const table: Record<StateName, Record<string, string>> = {
     retryable: 'waiting: abandon wakeAt',
     fatal: 'failed: abandon fail',
     lost: 'waiting: abandon wakeAt',
+    violated: 'waiting: abandon wakeAt',
     earlyTick: 'catchingUp: wakeAt',
     close: 'closed: shutDown',
   },
@@ -117,6 +125,7 @@ const table: Record<StateName, Record<string, string>> = {
     retryable: '=',
     fatal: '=',
     lost: '=',
+    violated: '=',
     earlyTick: '=',
     close: '=',
   },
@@ -127,6 +136,7 @@ const table: Record<StateName, Record<string, string>> = {
     retryable: '=',
     fatal: '=',
     lost: '=',
+    violated: '=',
     earlyTick: '=',
     close: '=',
   },
@@ -137,6 +147,10 @@ function names(effects: readonly Effect<string>[]): string {
 }
 
 describe('every state meets every event', () => {
+  it('and no event is left out of the table', () => {
+    for (const row of Object.values(table)) expect(Object.keys(row)).toEqual(Object.keys(events));
+  });
+
   for (const [stateName, row] of Object.entries(table)) {
     it.each(Object.entries(row))(`${stateName}: %s → %s`, (eventName, expected) => {
       const state = states[stateName as StateName];
@@ -150,12 +164,15 @@ describe('every state meets every event', () => {
 });
 
 describe('late results', () => {
-  it('drops what belongs to an older attempt and closes its connection', () => {
-    for (const state of Object.values(states)) {
-      const late = step(policy, state, { type: 'dialed', attemptId: 3, carrier: 'late' }, moment);
-      expect(late).toEqual({ state, effects: [{ do: 'discard', carrier: 'late' }] });
-      expect(step(policy, state, { type: 'lost', attemptId: 3, error, violation: false }, moment).state).toBe(state);
-      expect(step(policy, state, { type: 'initialized', attemptId: 3 }, moment).state).toBe(state);
+  const late = Object.entries(events).filter(([, event]) => 'attemptId' in event);
+  const cases = Object.keys(states).flatMap((name) => late.map(([eventName]) => [name, eventName] as const));
+
+  it.each(cases)('%s drops %s of another attempt, and closes its connection', (name, eventName) => {
+    const state = states[name as StateName];
+    for (const attemptId of [3, 5]) {
+      const event = { ...events[eventName], attemptId } as Event<string>;
+      const effects = event.type === 'dialed' ? [{ do: 'discard', carrier: 'carrier' }] : [];
+      expect(step(policy, state, event, moment)).toEqual({ state, effects });
     }
   });
 });
@@ -231,7 +248,10 @@ describe('the road back', () => {
     '%s fails when the deadline passes, with the last error as cause',
     (name) => {
       const { state } = step(policy, states[name], { type: 'tick' }, { now: 50_000, random: 0 });
-      expect(state).toMatchObject({ name: 'failed', error: { code: 'RECOVERY_FAILED', cause: error } });
+      expect(state).toMatchObject({
+        name: 'failed',
+        error: { code: 'RECOVERY_FAILED', data: { retryable: true }, cause: error },
+      });
     },
   );
 
@@ -242,6 +262,15 @@ describe('the road back', () => {
     const next = step<string>(policy, states[name], { type: 'tick' }, { now: 2_000, random: 0 });
     expect(next.state).toMatchObject({ name: 'waiting', attemptId: 5, deadline: 50_000, lastError: { code } });
     expect(names(next.effects)).toBe('abandon wakeAt');
+  });
+
+  it('spreads the attempts of many clients over the whole bound', () => {
+    const failed: Event<string> = { type: 'attemptFailed', attemptId: 4, error, retryable: true };
+    const untils = [0, 0.25, 0.5].map((random) => {
+      const { state } = step(policy, states.redialing, failed, { now: 1_000, random });
+      return state.name === 'waiting' ? state.until : undefined;
+    });
+    expect(untils).toEqual([1_000, 1_025, 1_050]);
   });
 
   it('never waits beyond the deadline', () => {
@@ -269,7 +298,7 @@ describe('the road back', () => {
     const lost: Event<string> = { type: 'lost', attemptId: 4, error, violation: false };
     expect(step(strict, states.ready, lost, { now: 1_999, random: 0 }).state).toMatchObject({
       name: 'failed',
-      error: { code: 'RECOVERY_FAILED' },
+      error: { code: 'RECOVERY_FAILED', data: { attempts: 2, retryable: true }, cause: error },
     });
     expect(step(strict, states.ready, lost, { now: 2_000, random: 0 }).state).toMatchObject({
       name: 'waiting',

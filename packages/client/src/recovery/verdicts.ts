@@ -25,11 +25,12 @@ export function initializeTimeout({ label, initializeTimeoutMs }: Policy): Clien
 const STILL_THERE =
   'the processes may go on until the lease of the session ends; connect with resumeSessionId to look for them';
 
+/** Retryable, as the next one is: a new client may succeed while the lease lasts. */
 export function outOfTime({ label, recoveryMs }: Policy, { attempt, lastError }: Tried): ClientError {
   return new ClientError(
     'RECOVERY_FAILED',
     `the connection to ${label} was lost and not restored within ${recoveryMs} ms (${attempt} attempts; last: ${lastError.message}); ${STILL_THERE}`,
-    { url: label },
+    { url: label, attempts: attempt, retryable: true },
     lastError,
   );
 }
@@ -38,7 +39,7 @@ export function outOfAttempts({ label }: Policy, { attempt, lastError }: Tried):
   return new ClientError(
     'RECOVERY_FAILED',
     `the connection to ${label} was lost and not restored in ${attempt} attempts (last: ${lastError.message}); ${STILL_THERE}`,
-    { url: label },
+    { url: label, attempts: attempt, retryable: true },
     lastError,
   );
 }

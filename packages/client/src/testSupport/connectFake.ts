@@ -38,6 +38,9 @@ export async function connectFake({
   return { server, client: await connecting, connection };
 }
 
+/** Timers of a client that is ready and has nothing to do: the next look at its connection. */
+export const IDLE_TIMERS = 1;
+
 /** The session id alone, as the oldest servers answer. */
 export const foreignReply = { sessionId: 's1', environmentInfo: { cwd: 'file:///srv' } };
 

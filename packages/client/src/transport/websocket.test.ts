@@ -1,8 +1,14 @@
+import { limits } from '@exec-server/protocol';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { Duplex } from 'node:stream';
+import { afterEach, describe, expect, it } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { connect } from '../connect.js';
+import type { Client } from '../client.js';
+import { connect, connectWith } from '../connect.js';
+import { LOOK_EVERY_MS } from '../liveness.js';
+import type { ClientState } from '../options.js';
+import { FakeClock } from '../testSupport/fakeClock.js';
 import { extendedReply, readResult } from '../testSupport/fakeServer.js';
 
 const cleanUps: (() => Promise<void>)[] = [];
@@ -26,11 +32,17 @@ async function listen(server: Server): Promise<string> {
 async function serve(
   onUpgrade: (request: IncomingMessage) => void = () => {},
   autoPong = true,
+  /** Whether an upgrade is accepted; one that is not was answered. */
+  admits: (request: IncomingMessage, socket: Duplex) => boolean = () => true,
 ): Promise<{ url: string; sockets: WebSocket[]; seen: unknown[] }> {
   const http = createServer();
   const sockets: WebSocket[] = [];
   const seen: unknown[] = [];
-  const server = new WebSocketServer({ server: http, autoPong });
+  const server = new WebSocketServer({ noServer: true, autoPong });
+  http.on('upgrade', (request, socket, head) => {
+    if (!admits(request, socket)) return;
+    server.handleUpgrade(request, socket, head, (accepted) => server.emit('connection', accepted, request));
+  });
   server.on('connection', (socket, request) => {
     onUpgrade(request);
     sockets.push(socket);
@@ -55,6 +67,32 @@ function refuseWith(status: number, body: string): Promise<string> {
     );
   });
   return listen(http);
+}
+
+/** A server that answers an upgrade with the status `judge` gives for its token, and lets it in without one. */
+async function guard(
+  judge: (authorization: string) => number | undefined,
+): Promise<{ url: string; tokens: string[]; sockets: WebSocket[] }> {
+  const tokens: string[] = [];
+  const { url, sockets } = await serve(
+    () => {},
+    true,
+    ({ headers: { authorization = '' } }, socket) => {
+      tokens.push(authorization);
+      const status = judge(authorization);
+      if (status !== undefined) socket.end(`HTTP/1.1 ${status} Refused\r\nContent-Length: 0\r\n\r\n`);
+      return status === undefined;
+    },
+  );
+  return { url, tokens, sockets };
+}
+
+function reaching(client: Client, state: ClientState): Promise<void> {
+  return new Promise((resolve) => {
+    client.onState((now) => {
+      if (now === state) resolve();
+    });
+  });
 }
 
 describe('a WebSocket server', () => {
@@ -85,10 +123,10 @@ describe('a WebSocket server', () => {
   });
 
   it('is taken for dead when it answers no ping, and dialed again', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    cleanUps.push(() => Promise.resolve(void vi.useRealTimers()));
+    const clock = new FakeClock();
     const { url } = await serve(() => {}, false);
-    const client = await connect({ url });
+    const errors: string[] = [];
+    const client = await connect({ url, clock, onLog: (text) => errors.push(text) });
     const states: string[] = [];
     const ready = new Promise<void>((resolve) => {
       client.onState((state) => {
@@ -96,9 +134,13 @@ describe('a WebSocket server', () => {
         if (state === 'ready') resolve();
       });
     });
-    vi.advanceTimersByTime(40_000);
+    // The first look finds the answer to `initialize`.
+    clock.advance(limits.SUSPECT_MS);
+    expect(client.state).toBe('ready');
+    clock.advance(LOOK_EVERY_MS);
     await ready;
     expect(states).toEqual(['recovering', 'ready']);
+    expect(errors.join('\n')).toMatch(/ready -> waiting: .*no sign of life for 25 s/);
     await client.close();
   });
 
@@ -143,6 +185,21 @@ describe('a refused upgrade', () => {
     expect(contexts).toEqual([false, true]);
   });
 
+  it('with 401 goes on with the token that is asked for next', async () => {
+    const { url, tokens } = await guard((token) => (token === 'Bearer new' ? undefined : 401));
+    const client = await connect({ url, token: ({ refused }) => (refused ? 'new' : 'old') });
+    expect(tokens).toEqual(['Bearer old', 'Bearer new']);
+    await client.close();
+  });
+
+  it('is final for a token that is no function, and for none', async () => {
+    const { url, tokens } = await guard(() => 401);
+    for (const token of ['old', undefined]) {
+      await expect(connect({ url, token })).rejects.toMatchObject({ code: 'REFUSED', data: { status: 401 } });
+    }
+    expect(tokens).toEqual(['Bearer old', '']);
+  });
+
   it('does not show the query, which may hold secrets', async () => {
     const url = await refuseWith(404, '');
     const connecting = connect({ url: `${url}/path?token=hidden` });
@@ -150,6 +207,50 @@ describe('a refused upgrade', () => {
       message: expect.not.stringContaining('hidden') as unknown,
       data: { url: `${url}/path` },
     });
+  });
+});
+
+describe('a refused upgrade on the way back', () => {
+  it('with a token that ran out meanwhile is mended by asking for another one', async () => {
+    let valid = 't1';
+    const { url, tokens, sockets } = await guard((token) => (token === `Bearer ${valid}` ? undefined : 401));
+    let asked = 0;
+    const client = await connect({ url, token: () => `t${(asked += 1)}` });
+    const ready = reaching(client, 'ready');
+    valid = 't3';
+    sockets[0]?.terminate();
+    await ready;
+    expect(tokens).toEqual(['Bearer t1', 'Bearer t2', 'Bearer t3']);
+    await client.close();
+  });
+
+  it('that passes is tried again: 503, and a token function that fails once', async () => {
+    const answers = [undefined, 503, undefined];
+    const { url, tokens, sockets } = await guard(() => answers.shift());
+    let asked = 0;
+    const token = (): string => {
+      asked += 1;
+      if (asked === 2) throw new Error('the issuer is away');
+      return `t${asked}`;
+    };
+    const client = await connectWith({ url, token }, { random: () => 0 });
+    const ready = reaching(client, 'ready');
+    sockets[0]?.terminate();
+    await ready;
+    expect(tokens).toEqual(['Bearer t1', 'Bearer t3', 'Bearer t4']);
+    await client.close();
+  });
+
+  it.each([401, 403, 404])('with %i ends the recovery', async (status) => {
+    const answers = [undefined, status];
+    const { url, tokens, sockets } = await guard(() => answers.shift());
+    const client = await connect({ url, token: 'secret' });
+    const failed = reaching(client, 'failed');
+    sockets[0]?.terminate();
+    await failed;
+    expect(client.failure).toMatchObject({ code: 'REFUSED', data: { status } });
+    expect(tokens).toHaveLength(2);
+    await client.close();
   });
 });
 

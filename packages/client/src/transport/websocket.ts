@@ -1,17 +1,10 @@
 /** Connections over WebSocket, by `ws`. */
-import {
-  type CloseReason,
-  limits,
-  type SocketLike,
-  socketTransport,
-  type Transport,
-  type TransportListener,
-} from '@exec-server/protocol';
+import { limits, type SocketLike, socketTransport } from '@exec-server/protocol';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import { ClientError, toClientError } from '../errors.js';
-import type { Carrier, Dialer } from './dialer.js';
+import type { Carrier, Dialer, Pulse } from './dialer.js';
 
 export interface TokenContext {
   readonly url: string;
@@ -25,9 +18,6 @@ export interface WebSocketOptions {
   readonly token?: string | ((context: TokenContext) => string | Promise<string>) | undefined;
 }
 
-const PING_MS = 10_000;
-/** Pings without any sign of life after which the connection counts as dead. */
-const MISSED_PINGS = 3;
 /** How much of a refusal's body an error carries. */
 const BODY_BYTES = 1_024;
 /** Refusals that pass: timeout, too many requests, and faults of a server or of a proxy whose server restarts. */
@@ -88,7 +78,9 @@ function open(url: URL, label: string, token: string | undefined, signal: AbortS
     socket.once('upgrade', (response) => (carrier = response.socket));
     socket.once('open', () => {
       signal.removeEventListener('abort', giveUp);
-      resolve({ transport: new KeptAlive(socket, label, carrier), gone });
+      // The events of `ws` have more members than the transport reads; as properties, handlers are compared too strictly.
+      const transport = socketTransport(socket as SocketLike, { label, ...(carrier === undefined ? {} : { carrier }) });
+      resolve({ transport, gone, pulse: pulseOf(socket, carrier) });
     });
     socket.once('unexpected-response', (request, response) => {
       refusal(label, response).then((error) => {
@@ -159,63 +151,29 @@ function startOfBody(response: IncomingMessage): Promise<string> {
   });
 }
 
-/** The transport of a socket, with pings: a peer that went silent without a close is noticed. */
-class KeptAlive implements Transport {
-  readonly label: string;
-  readonly #socket: WebSocket;
-  readonly #inner: Transport;
-  #missed = 0;
+/** `carrier` is the TCP or TLS socket below; without it only frames count as signs of life. */
+function pulseOf(socket: WebSocket, carrier: Socket | undefined): Pulse {
+  return {
+    ping: () => {
+      if (socket.readyState === WebSocket.OPEN) socket.ping();
+    },
+    onSign: (listener) => {
+      for (const frame of ['ping', 'pong'] as const) socket.on(frame, listener);
+    },
+    counts: () => ({
+      received: carrier?.bytesRead ?? 0,
+      // `bytesWritten` counts what waits as well.
+      sent: carrier === undefined ? 0 : carrier.bytesWritten - carrier.writableLength,
+      waiting: carrier === undefined ? socket.bufferedAmount : waitingBytes(carrier),
+    }),
+  };
+}
 
-  constructor(socket: WebSocket, label: string, carrier: Socket | undefined) {
-    this.label = label;
-    this.#socket = socket;
-    // The events of `ws` have more members than the transport reads; as properties, handlers are compared too strictly.
-    this.#inner = socketTransport(socket as SocketLike, { label, ...(carrier === undefined ? {} : { carrier }) });
-    const alive = (): void => {
-      this.#missed = 0;
-    };
-    socket.on('pong', alive);
-    socket.on('ping', alive);
-    socket.on('message', alive);
-    const pings = setInterval(() => this.#ping(), PING_MS);
-    socket.once('close', () => clearInterval(pings));
-  }
-
-  get queuedBytes(): number {
-    return this.#inner.queuedBytes;
-  }
-
-  start(listener: TransportListener): void {
-    this.#inner.start(listener);
-  }
-
-  send(message: string | Uint8Array): void {
-    this.#inner.send(message);
-  }
-
-  pause(): void {
-    this.#inner.pause();
-  }
-
-  resume(): void {
-    this.#inner.resume();
-  }
-
-  close(reason?: CloseReason): void {
-    this.#inner.close(reason);
-  }
-
-  abort(reason?: CloseReason): void {
-    this.#inner.abort(reason);
-  }
-
-  #ping(): void {
-    // Counted in pings, not in time: a stalled event loop of this program does not count as silence of the other side.
-    if (this.#missed >= MISSED_PINGS) {
-      this.abort({ kind: 'cut', detail: `no sign of life for ${(MISSED_PINGS * PING_MS) / 1000} s` });
-      return;
-    }
-    this.#missed += 1;
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping();
-  }
+/**
+ * What the host has not taken of the write under way. Node counts a write as whole until its last byte is taken, which for a
+ * large message and a slow reader is minutes; what is left of it the handle alone knows, where Node's own idle timer looks as well.
+ */
+function waitingBytes(socket: Socket): number {
+  const { _handle: handle } = socket as { readonly _handle?: { readonly writeQueueSize?: number } | null };
+  return handle?.writeQueueSize ?? socket.writableLength;
 }

@@ -1,0 +1,124 @@
+/**
+ * Keeps one connection alive and notices when the server has gone silent: a look every 5 s, a ping every 10 s, the end after 25 s
+ * without a sign of life. Pings are frames where the carrier has them, and calls where it has not.
+ */
+import { type CloseReason, limits, type Transport, type TransportListener } from '@exec-server/protocol';
+import type { Clock } from './clock.js';
+import { Liveness, LOOK_EVERY_MS } from './liveness.js';
+import type { Carrier, Pulse } from './transport/dialer.js';
+
+export class KeepAlive {
+  /** To be used in place of the carrier's own. */
+  readonly transport: Transport;
+  readonly #watched: WatchedTransport;
+  readonly #pulse: Pulse | undefined;
+  readonly #clock: Clock;
+  readonly #liveness = new Liveness();
+  #cancel: (() => void) | undefined;
+
+  constructor({ transport, pulse }: Carrier, clock: Clock) {
+    this.#watched = new WatchedTransport(transport, () => this.#liveness.heard());
+    this.transport = this.#watched;
+    this.#pulse = pulse;
+    this.#clock = clock;
+    pulse?.onSign(() => this.#liveness.heard());
+  }
+
+  /** Begins to look. `ask` makes the server answer something; used where there are no ping frames. */
+  start(ask: () => Promise<unknown>): void {
+    let asking = false;
+    const ping = (): void => {
+      if (this.#pulse !== undefined) return this.#pulse.ping();
+      // A question that is not answered yet says it all.
+      if (asking) return;
+      asking = true;
+      const answered = (): void => void (asking = false);
+      ask().then(answered, answered);
+    };
+    const look = (): void => {
+      this.#liveness.look(this.#pulse?.counts() ?? this.#watched.counts, this.#watched.takeHeld());
+      if (this.#liveness.isLost) {
+        this.transport.abort({ kind: 'cut', detail: `no sign of life for ${limits.SUSPECT_MS / 1000} s` });
+        return;
+      }
+      if (this.#liveness.asks) ping();
+      this.#cancel = this.#clock.timer(LOOK_EVERY_MS, look);
+    };
+    this.#cancel = this.#clock.timer(LOOK_EVERY_MS, look);
+  }
+
+  stop(): void {
+    this.#cancel?.();
+  }
+}
+
+/** Tells of each message, and knows whether reading was held back. */
+class WatchedTransport implements Transport {
+  readonly #inner: Transport;
+  readonly #heard: () => void;
+  #paused = false;
+  /** Paused now, or at some time since this was last asked. */
+  #wasHeld = false;
+  #drains = 0;
+
+  constructor(inner: Transport, heard: () => void) {
+    this.#inner = inner;
+    this.#heard = heard;
+  }
+
+  get label(): string {
+    return this.#inner.label;
+  }
+
+  get queuedBytes(): number {
+    return this.#inner.queuedBytes;
+  }
+
+  get counts(): { readonly received: number; readonly sent: number; readonly waiting: number } {
+    return { received: 0, sent: this.#drains, waiting: this.#inner.queuedBytes };
+  }
+
+  takeHeld(): boolean {
+    const held = this.#wasHeld;
+    this.#wasHeld = this.#paused;
+    return held;
+  }
+
+  start(listener: TransportListener): void {
+    this.#inner.start({
+      message: (text) => {
+        this.#heard();
+        listener.message(text);
+      },
+      drained: () => {
+        this.#drains += 1;
+        listener.drained();
+      },
+      ended: () => listener.ended(),
+      closed: (reason) => listener.closed(reason),
+    });
+  }
+
+  send(message: string | Uint8Array): void {
+    this.#inner.send(message);
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#wasHeld = true;
+    this.#inner.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#inner.resume();
+  }
+
+  close(reason?: CloseReason): void {
+    this.#inner.close(reason);
+  }
+
+  abort(reason?: CloseReason): void {
+    this.#inner.abort(reason);
+  }
+}
