@@ -12,6 +12,7 @@ import { floodArgv, floodBytes } from '../support/flood.js';
 import { ManualClock } from '../support/manualClock.js';
 import { Peaks } from '../support/peaks.js';
 import { joinByProxy, type Proxied } from '../support/proxied.js';
+import { runClock } from '../support/runClock.js';
 import { full, scaled } from '../support/scale.js';
 import { seeded } from '../support/seeded.js';
 import { type FloodTaken, takeFlood } from '../support/takeFlood.js';
@@ -216,7 +217,9 @@ describe('a flood whose session cannot be taken up again', () => {
     });
     expect(failure).toMatchObject({ code: 'SESSION_EXPIRED' });
     await expect(handle.wait()).rejects.toMatchObject({ code: 'SESSION_EXPIRED' });
+    const stopClock = runClock(clock);
     await joined.expectClean();
+    stopClock();
   });
 
   it('ends with a word about the session, not about an unknown process, when the server was restarted', async () => {
