@@ -353,3 +353,41 @@ describe.each(rawLinks)('a client with flow control that resumes and asks for no
     expect(received).toBe(bytes);
   });
 });
+
+describe.each(rawLinks)('a client that comes back on a second connection, over %s', (link) => {
+  it('finds what its first one brought about, and nothing is brought about later', async () => {
+    const served = open(link);
+    const { controller, sessionId } = await share(served, { attachId: 'mine' });
+    for (let index = 0; index < 300; index += 1) {
+      controller.send({ id: `start ${index}`, method: 'process/start', params: command(`p${index}`, ['true']) });
+    }
+    const second = await served.ready({ ...flowControl, attachId: 'mine', resumeSessionId: sessionId });
+    const known = async (): Promise<unknown> => {
+      const { processes } = (await second.result('process/list')) as { processes: { processId: string }[] };
+      return processes.map(({ processId }) => processId);
+    };
+    const first = await known();
+    await until(() => served.server.gauges().runningProcesses === 0, 'the processes to end');
+    await controller.closed;
+    expect(await known()).toEqual(first);
+  });
+});
+
+describe('a list of processes with very long arguments', () => {
+  it('fits an answer, and says what it left out', async () => {
+    const served = open('memory');
+    const { controller } = await share(served);
+    const long = '\u0001'.repeat(100_000);
+    const argv = ['true', ...Array.from({ length: 10 }, () => long)];
+    for (let index = 0; index < 20; index += 1) {
+      await controller.result('process/start', command(`p${index}`, argv));
+    }
+    const { processes } = (await controller.result('process/list')) as { processes: Record<string, unknown>[] };
+    expect(processes).toHaveLength(20);
+    expect(processes[0]).toMatchObject({ argv: ['true', long.slice(0, 4091)], argvCut: true });
+    await controller.result('process/start', command('short', ['true', 'x']));
+    const again = (await controller.result('process/list')) as { processes: Record<string, unknown>[] };
+    expect(again.processes.at(-1)).toMatchObject({ argv: ['true', 'x'] });
+    expect(again.processes.at(-1)).not.toHaveProperty('argvCut');
+  });
+});

@@ -41,6 +41,8 @@ export const EVENTS_BEHIND_HOLE = 200;
 export const BYTES_BEHIND_HOLE = 768 * KIB;
 /** Output that waits for the disk over all processes of a server at which every child whose output does is held. */
 export const SPOOL_PENDING_BYTES_PER_SERVER = 64 * MIB;
+/** A client with flow control acknowledges at the latest after so many events: a window of tiny chunks is full by number first. */
+export const ACK_EVERY_EVENTS = 4096;
 /** Bytes handed to a transport and not yet taken by the kernel at which pumps stop; replies never wait behind more than this. */
 export const OUTBOX_HIGH_WATER_BYTES = 256 * KIB;
 /** Replies waiting in a transport at which no further request of that connection is read. */

@@ -12,6 +12,6 @@ export interface HandlerContext {
   readonly pushes: Pushes;
   /** For answers that may be large. */
   readonly bulk: BulkReplies;
-  /** Runs `action` when the answer with this result has been handed to the transport. */
-  readonly afterReply: (reply: object, action: () => void) => void;
+  /** Runs `action` when the answer has been handed to the transport, with this result or an error in its place. */
+  readonly afterReply: (reply: object, action: (sent: boolean) => void) => void;
 }

@@ -119,7 +119,8 @@ class Server implements ExecServer {
     const log: Log = options.log ?? (() => {});
     const life = randomBytes(8).toString('hex');
     const reaper = new Reaper({
-      clock,
+      // It waits for the kernel, whose time no embedder sets.
+      clock: hostClock,
       life,
       guard: options.guard ?? true,
       onUnguarded: (reason) => log('warn', 'children would outlive this server if it were killed', { reason }),
@@ -209,7 +210,7 @@ class Server implements ExecServer {
       processes: processes.length,
       runningProcesses: processes.filter(({ state }) => state === 'running' || state === 'starting').length,
       heldBackProcesses: processes.filter(({ heldBack }) => heldBack).length,
-      retainedBytes: sum(processes.map(({ log }) => log.retainedBytes)),
+      retainedBytes: sum(sessions.map((session) => session.processes.retainedBytes)),
       spooledBytes: this.#spools.spooledBytes,
       spoolPendingBytes: this.#spools.pendingBytes,
       queuedBytes: sum([...this.#connections].map(({ queuedBytes }) => queuedBytes)),

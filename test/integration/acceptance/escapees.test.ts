@@ -1,5 +1,6 @@
 /** Descendants that left the group of their process. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { commandOf } from '../../support/links.js';
 import { Trial, wires } from '../../support/trial.js';
 import { until } from '../../support/until.js';
 
@@ -54,6 +55,8 @@ describe.each(wires)('escapees over %s', (wire) => {
   it('ends a daemon together with the running process it came from, but only when told to', async () => {
     const process = await trial.sh(`${daemon}; sleep 600`);
     await process.see('launched');
+    // Within its exec it shows no mark.
+    await until(() => trial.relatives().some((pid) => commandOf(pid) === 'sleep 41.3'), 'the daemon to run');
     const { processId } = process.handle;
     const kept = await trial.client.call('process/terminate', { processId, graceMs: 5_000 });
     expect(kept).toMatchObject({ running: true, exit: { reason: 'terminated' } });

@@ -1,3 +1,4 @@
+import { limits } from '@exec-server/protocol';
 import { expect, it } from 'vitest';
 import type { OutputEvent } from '../events.js';
 import { AckLedger } from './ackLedger.js';
@@ -55,4 +56,12 @@ it('covers a gap as one event', () => {
   ledger.released({ type: 'gap', fromSeq: 1, throughSeq: 9 });
   ledger.released(output(10, 5));
   expect(ledger.consumed(10)).toBe(10);
+});
+
+it('is due after many tiny events as well', () => {
+  const ledger = new AckLedger(0);
+  for (let seq = 1; seq <= limits.ACK_EVERY_EVENTS; seq += 1) {
+    ledger.released(output(seq, 1));
+    expect(ledger.consumed(seq)).toBe(seq < limits.ACK_EVERY_EVENTS ? undefined : seq);
+  }
 });

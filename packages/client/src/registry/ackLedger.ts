@@ -16,6 +16,7 @@ export class AckLedger {
   #consumedSeq: number;
   #sentSeq: number;
   #bytesSinceAck = 0;
+  #eventsSinceAck = 0;
 
   constructor(afterSeq: number, everyBytes: number = limits.ACK_EVERY_BYTES) {
     this.#consumedSeq = afterSeq;
@@ -44,6 +45,7 @@ export class AckLedger {
       this.#head += 1;
       this.#consumedSeq = entry.seq;
       this.#bytesSinceAck += entry.bytes;
+      this.#eventsSinceAck += 1;
       due ||= entry.urgent;
     }
     if (this.#head === this.#entries.length) {
@@ -53,7 +55,8 @@ export class AckLedger {
       this.#entries = this.#entries.slice(this.#head);
       this.#head = 0;
     }
-    return due || this.#bytesSinceAck >= this.#everyBytes ? this.take() : undefined;
+    due ||= this.#bytesSinceAck >= this.#everyBytes || this.#eventsSinceAck >= limits.ACK_EVERY_EVENTS;
+    return due ? this.take() : undefined;
   }
 
   /** The seq to acknowledge now, whether due or not; undefined when there is nothing new. */
@@ -61,6 +64,7 @@ export class AckLedger {
     if (this.#consumedSeq === this.#sentSeq || this.#consumedSeq === 0) return undefined;
     this.#sentSeq = this.#consumedSeq;
     this.#bytesSinceAck = 0;
+    this.#eventsSinceAck = 0;
     return this.#sentSeq;
   }
 

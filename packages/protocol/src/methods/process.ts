@@ -193,7 +193,10 @@ export const ListParams = z
   .nullish();
 export const ProcessSummary = z.object({
   processId: text,
+  /** At most 4096 characters, fewer where there are many processes. */
   argv: z.array(text),
+  /** True where `argv` is not whole. */
+  argvCut: z.boolean().optional(),
   tty: z.boolean(),
   /** Absent while it is starting. */
   pid: u64.optional(),

@@ -113,7 +113,7 @@ export class Peer {
   /** Library id of an inbound request → its id on the wire. The library would confuse two requests that share an id. */
   readonly #inbound = new Map<number, { readonly wireId: RequestId; readonly bytes: number }>();
   #inboundBytes = 0;
-  readonly #afterReply = new WeakMap<object, () => void>();
+  readonly #afterReply = new WeakMap<object, (sent: boolean) => void>();
   #whenAnswered: (() => void)[] = [];
   #nextInboundId = 1;
   #sentRequests = 0;
@@ -230,8 +230,8 @@ export class Peer {
     this.transport.send(JSON.stringify({ error: { code: ErrorCode.invalidRequest, message, data }, id: -1 }));
   }
 
-  /** Runs `action` right after the answer with this result object was handed to the transport. */
-  afterReply(result: object, action: () => void): void {
+  /** Runs `action` right after the answer was handed to the transport: with this result object, or an error in its place. */
+  afterReply(result: object, action: (sent: boolean) => void): void {
     this.#afterReply.set(result, action);
   }
 
@@ -333,22 +333,22 @@ export class Peer {
       this.transport.send(`{"error":${JSON.stringify(message.error)},"id":${id}}`);
       return;
     }
-    const result = JSON.stringify(message.result);
-    if (result.length > MAX_REPLY_BYTES) {
-      const error = new WireError(
-        'replyTooLarge',
-        `the answer has ${result.length} bytes, at most ${MAX_REPLY_BYTES} are sent`,
-        {
-          limitBytes: MAX_REPLY_BYTES,
-        },
-      );
-      this.transport.send(
-        `{"error":${JSON.stringify({ code: error.code, message: error.message, data: error.data })},"id":${id}}`,
-      );
-    } else {
+    const result = encodeResult(message.result);
+    const fits = result !== undefined && result.length <= MAX_REPLY_BYTES;
+    if (fits) {
       this.transport.send(`{"id":${id},"result":${result}}`);
+    } else {
+      const size = result === undefined ? 'more bytes than a string holds' : `${result.length} bytes`;
+      const {
+        code,
+        message: text,
+        data,
+      } = new WireError('replyTooLarge', `the answer has ${size}, at most ${MAX_REPLY_BYTES} are sent`, {
+        limitBytes: MAX_REPLY_BYTES,
+      });
+      this.transport.send(`{"error":${JSON.stringify({ code, message: text, data })},"id":${id}}`);
     }
-    if (typeof message.result === 'object' && message.result !== null) this.#afterReply.get(message.result)?.();
+    if (typeof message.result === 'object' && message.result !== null) this.#afterReply.get(message.result)?.(fits);
   }
 
   #tellAnswered(): void {
@@ -372,5 +372,15 @@ export class Peer {
     this.#tellAnswered();
     this.#handlers.closed(this.#closeReason);
     this.#connection.dispose();
+  }
+}
+
+/** Undefined when the text would be longer than a string can be. */
+function encodeResult(result: unknown): string | undefined {
+  try {
+    return JSON.stringify(result);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
   }
 }

@@ -8,8 +8,8 @@ import { Parked } from './parking.js';
 export interface BulkRepliesHost {
   /** Whether the transport takes another answer now. */
   hasRoom(): boolean;
-  /** Runs `action` when the answer with this result has been handed to the transport. */
-  afterReply(result: object, action: () => void): void;
+  /** Runs `action` when the answer has been handed to the transport, with this result or an error in its place. */
+  afterReply(result: object, action: (sent: boolean) => void): void;
 }
 
 interface Waiting {
@@ -28,7 +28,7 @@ export class BulkReplies {
     this.#host = host;
   }
 
-  /** Makes the answer in its turn; `sent` is called when it has been handed to the transport. */
+  /** Makes the answer in its turn; `sent` is called when it, and no error in its place, was handed to the transport. */
   make<T extends object>(build: () => T | Promise<T>, sent: (result: T) => void = () => {}): T | Parked<T> {
     if (this.#ended) throw over();
     if (!this.#busy && this.#waiting.length === 0 && this.#host.hasRoom()) {
@@ -67,8 +67,8 @@ export class BulkReplies {
       this.roomCame();
     };
     const made = (result: T): T => {
-      this.#host.afterReply(result, () => {
-        sent(result);
+      this.#host.afterReply(result, (wasSent) => {
+        if (wasSent) sent(result);
         done();
       });
       return result;

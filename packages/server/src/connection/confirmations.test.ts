@@ -50,4 +50,13 @@ describe('what a client that acknowledges nothing has', () => {
     rig.confirmations.ask();
     expect(rig.asked).toEqual([]);
   });
+
+  it('is of no interest when the connection is over', () => {
+    const rig = new Rig();
+    rig.send(1);
+    rig.confirmations.end();
+    rig.answer();
+    rig.send(2);
+    expect([rig.acked, rig.asked]).toEqual([[], []]);
+  });
 });

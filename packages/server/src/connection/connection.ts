@@ -125,6 +125,11 @@ export class Connection implements Attachment {
     void this.#peer.answered().then(() => this.#peer.close({ kind: 'closed', detail }));
   }
 
+  replaced(detail: string): void {
+    this.#lost = detail;
+    this.abort(detail);
+  }
+
   takenOver(detail: string): void {
     this.#lost = detail;
     this.#pushes.end();

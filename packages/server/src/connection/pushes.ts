@@ -19,6 +19,7 @@ export interface Reader {
 
 interface FlushWish {
   readonly throughSeq: Seq;
+  /** Everything through it was pushed, or nothing more will be for now. */
   readonly done: () => void;
 }
 
@@ -105,7 +106,7 @@ export class Pushes {
     const through = new Promise<Seq>((resolve) => {
       stop = () => resolve(Math.min(pump.sentSeq, throughSeq));
       const wishes = this.#flushes.get(pump) ?? [];
-      wishes.push({ throughSeq, done: () => resolve(throughSeq) });
+      wishes.push({ throughSeq, done: stop });
       this.#flushes.set(pump, wishes);
     });
     return { through, stop };
@@ -119,6 +120,7 @@ export class Pushes {
   /** Nothing more is pushed. */
   end(): void {
     this.#ended = true;
+    this.#confirmations.end();
     this.#cancelFirstReadWait?.();
     for (const pump of this.#pumps.values()) {
       this.#outbox.remove(pump);
@@ -142,6 +144,7 @@ export class Pushes {
         if (this.#flushes.size > 0) this.#tellFlushed(sender, seq);
       },
       over: (over) => this.#drop(over),
+      stuck: (stuck) => this.#tellFlushed(stuck, Number.POSITIVE_INFINITY),
     });
     this.#pumps.set(process, pump);
     return pump;

@@ -7,11 +7,19 @@ import { limits } from '@exec-server/protocol';
 /** How far apart looks are. */
 export const LOOK_EVERY_MS = 5_000;
 
+/** What the carrier of a peer has done so far, in bytes. */
+export interface CarrierCounts {
+  /** Taken from the peer: a large message may take long to be whole. */
+  readonly received: number;
+  /** In writes that the host has taken whole. */
+  readonly sent: number;
+  /** Not taken yet of the write under way. */
+  readonly waiting: number;
+}
+
 export class Liveness {
   #silentLooks = 0;
-  #sentBytes = 0;
-  /** Whether something waited to be sent at the last look. */
-  #waited = false;
+  #last: CarrierCounts = { received: 0, sent: 0, waiting: 0 };
 
   /** Anything came from the peer. */
   heard(): void {
@@ -19,14 +27,15 @@ export class Liveness {
   }
 
   /**
-   * A look at how much the host has taken for the peer so far, and at what waits, every LOOK_EVERY_MS. The host takes some for a
-   * peer that is gone as well; once it takes no more, the next byte it takes means that the peer took one.
+   * A look at the carrier, every LOOK_EVERY_MS. The host takes some for a peer that is gone as well; once it takes no more, the
+   * next byte it takes means that the peer took one.
    */
-  look(sentBytes: number, waitingBytes: number): void {
-    const taken = this.#waited && sentBytes > this.#sentBytes;
-    this.#silentLooks = taken ? 0 : this.#silentLooks + 1;
-    this.#sentBytes = sentBytes;
-    this.#waited = waitingBytes > 0;
+  look(now: CarrierCounts): void {
+    const last = this.#last;
+    const lives =
+      now.received > last.received || (last.waiting > 0 && (now.sent > last.sent || now.waiting < last.waiting));
+    this.#silentLooks = lives ? 0 : this.#silentLooks + 1;
+    this.#last = now;
   }
 
   /** Another client may take its place. */

@@ -38,21 +38,31 @@ export function listProcesses(
   params: ListParams,
 ): ListResult | Parked<ListResult> {
   const { processes } = session;
-  const { epoch } = server;
-  return bulk.make(() => {
-    const all = [...processes.values()];
-    if (params?.leftovers === true) return listWithLeftovers(all, processes, epoch);
-    return { processes: all.map((process) => summaryOf(process, processes.startOf(process), undefined)), epoch };
-  });
+  const list = (leftovers?: Leftovers): ListResult | Parked<ListResult> =>
+    bulk.make(() => ({ processes: summariesOf(processes, leftovers), epoch: server.epoch }));
+  return params?.leftovers === true ? new Parked(leftoversOfAll(processes).then(list)) : list();
 }
 
-async function listWithLeftovers(all: readonly Process[], processes: ProcessTable, epoch: string): Promise<ListResult> {
-  const summaries: ListResult['processes'] = [];
-  for (const process of all) {
-    const start = processes.startOf(process);
-    summaries.push(summaryOf(process, start, await leftoversOf(process, start.mark)));
+type Leftovers = ReadonlyMap<Process, { pid: number; argv: string[] }[]>;
+
+/** Arguments of all processes in one answer, in characters: it has to fit a reply whatever was started. */
+const MOST_ARGV_CHARS = 4 * 1024 * 1024;
+const MOST_ARGV_CHARS_PER_PROCESS = 4096;
+
+function summariesOf(processes: ProcessTable, leftovers?: Leftovers): ListResult['processes'] {
+  const most = Math.min(MOST_ARGV_CHARS_PER_PROCESS, Math.floor(MOST_ARGV_CHARS / Math.max(1, processes.size)));
+  return [...processes.values()].map((process) =>
+    summaryOf(process, processes.startOf(process), { argvChars: most, leftovers: leftovers?.get(process) }),
+  );
+}
+
+async function leftoversOfAll(processes: ProcessTable): Promise<Leftovers> {
+  const found = new Map<Process, { pid: number; argv: string[] }[]>();
+  for (const process of [...processes.values()]) {
+    const leftovers = await leftoversOf(process, processes.startOf(process).mark);
+    if (leftovers !== undefined) found.set(process, leftovers);
   }
-  return { processes: summaries, epoch };
+  return found;
 }
 
 /** What an exited process left behind; undefined while it runs. */

@@ -130,9 +130,9 @@ export class EventLog {
     return event;
   }
 
-  /** Lets go of the oldest output until no more than this is held. */
-  shrinkTo(weightBytes: number): void {
-    while (this.#chunks > 0 && this.weightBytes > weightBytes) this.#evictFirst();
+  /** Lets go of the oldest output until no more than this is held, and of nothing behind `throughSeq`. */
+  shrinkTo(weightBytes: number, throughSeq = Number.POSITIVE_INFINITY): void {
+    while (this.#chunks > 0 && this.weightBytes > weightBytes && this.#firstSeq <= throughSeq) this.#evictFirst();
   }
 
   appendExited(exit: ProcessExit): ExitedEvent {

@@ -7,15 +7,23 @@ import { type DetachedPolicy, type History, SPOOL_PENDING_PAUSE_BYTES, SPOOL_PEN
 const PAUSE_EVENTS = limits.RETAINED_CHUNKS_PER_PROCESS / 2;
 const RESUME_EVENTS = limits.RETAINED_CHUNKS_PER_PROCESS / 4;
 
+/** How far an attached reader is. */
+export interface Progress {
+  /** It has everything through this seq for sure. */
+  readonly ackedSeq: Seq;
+  /** What follows it is on the way or waits, and holds the child back when it is too much. */
+  readonly cursor: Seq;
+  /** Everything through it was handed to its connection. */
+  readonly sentSeq: Seq;
+}
+
 export class Flow {
   readonly #history: History;
   readonly #detached: DetachedPolicy;
   #outputs: readonly OutputSource[] = [];
-  /** Seq through which the attached reader has everything; undefined while nobody is attached. */
-  #deliveredSeq: Seq | undefined;
-  /** Seq through which everything was handed to the attached reader's connection. */
-  #sentSeq: Seq = 0;
-  /** The last known `#deliveredSeq`, kept over a detach. */
+  /** Undefined while nobody is attached. */
+  #progress: Progress | undefined;
+  /** The highest `ackedSeq` there was, kept over a detach. */
   #lastDeliveredSeq: Seq = 0;
   #paused = false;
 
@@ -35,25 +43,24 @@ export class Flow {
 
   /** Whether somebody is attached whose pace counts. */
   get attached(): boolean {
-    return this.#deliveredSeq !== undefined;
+    return this.#progress !== undefined;
   }
 
   /** Whether an attached reader has not got everything yet. */
   get beingRead(): boolean {
-    return this.#deliveredSeq !== undefined && this.#deliveredSeq < this.#history.log.nextSeq - 1;
+    return this.#progress !== undefined && this.#progress.ackedSeq < this.#history.log.nextSeq - 1;
   }
 
   control(outputs: readonly OutputSource[]): void {
     this.#outputs = outputs;
   }
 
-  delivered(seq: Seq | undefined, sentSeq: Seq): void {
-    this.#deliveredSeq = seq;
-    this.#sentSeq = sentSeq;
+  delivered(progress: Progress | undefined): void {
+    this.#progress = progress;
     // A reader that goes back to an earlier cursor has had what follows it all the same.
-    if (seq !== undefined && seq > this.#lastDeliveredSeq) {
-      this.#lastDeliveredSeq = seq;
-      this.#history.delivered(seq);
+    if (progress !== undefined && progress.ackedSeq > this.#lastDeliveredSeq) {
+      this.#lastDeliveredSeq = progress.ackedSeq;
+      this.#history.delivered(progress.ackedSeq);
     }
     this.adjust();
   }
@@ -61,9 +68,9 @@ export class Flow {
   /** To be called after each event, and when the spool has moved on. */
   adjust(): void {
     const { log } = this.#history;
-    const delivered = this.#deliveredSeq ?? (this.#detached === 'pause' ? this.#lastDeliveredSeq : undefined);
-    const behind = delivered === undefined ? 0 : log.totalBytes - (this.#history.bytesThrough(delivered) ?? 0);
-    const unsent = this.#deliveredSeq === undefined ? 0 : log.nextSeq - 1 - this.#sentSeq;
+    const cursor = this.#progress?.cursor ?? (this.#detached === 'pause' ? this.#lastDeliveredSeq : undefined);
+    const behind = cursor === undefined ? 0 : this.#bytesBehind(cursor);
+    const unsent = this.#progress === undefined ? 0 : log.nextSeq - 1 - this.#progress.sentSeq;
     const pending = this.#history.pendingBytes;
     const { crowded } = this.#history;
     const full =
@@ -75,6 +82,12 @@ export class Flow {
       !crowded;
     if (!this.#paused && full) this.#set(true);
     else if (this.#paused && free) this.#set(false);
+  }
+
+  /** What is lost nobody waits for. */
+  #bytesBehind(cursor: Seq): number {
+    const from = Math.max(cursor, this.#history.firstHeldSeq - 1);
+    return this.#history.log.totalBytes - (this.#history.bytesThrough(from) ?? 0);
   }
 
   #set(paused: boolean): void {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { plain, rig, settled } from '../../../../test/support/spoolRig.js';
 import type { LogRead, OutputEvent } from './eventLog.js';
 import { type DetachedPolicy, History } from './history.js';
+import { WindowBudget } from './windowBudget.js';
 
 const LIMITS = { bytes: 100, chunks: 20 };
 const EVERYTHING = { maxBytes: Number.POSITIVE_INFINITY, maxChunks: Number.POSITIVE_INFINITY };
@@ -10,12 +11,13 @@ const EVERYTHING = { maxBytes: Number.POSITIVE_INFINITY, maxChunks: Number.POSIT
 function setup(detached: DetachedPolicy = 'spool', spoolBytes = Number.POSITIVE_INFINITY) {
   const spooling = rig(spoolBytes);
   let delivered = 0;
+  let attached = false;
   const history = new History({
     logLimits: LIMITS,
     detached,
     openSpool: () => spooling.spool,
     deliveredSeq: () => delivered,
-    attached: () => false,
+    attached: () => attached,
     changed: () => {},
   });
   const written: OutputEvent[] = [];
@@ -30,6 +32,7 @@ function setup(detached: DetachedPolicy = 'spool', spoolBytes = Number.POSITIVE_
           Uint8Array.from({ length }, (_, at) => (written.length + at) % 256),
         ),
       ),
+    attach: (value: boolean) => (attached = value),
     deliver: (seq: number) => {
       delivered = seq;
       history.delivered(seq);
@@ -130,5 +133,68 @@ describe('the history of a process', () => {
     const { history, write } = setup();
     write(10);
     expect(history.read(0, EVERYTHING)).not.toBeInstanceOf(Promise);
+  });
+});
+
+describe('a window that is left by what was not delivered', () => {
+  it('leaves no hole between the spool and memory, whoever comes and goes, under any policy', async () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('write' as const), length: fc.integer({ min: 1, max: 40 }) }),
+      fc.record({ kind: fc.constant('attach' as const), value: fc.boolean() }),
+      fc.record({ kind: fc.constant('deliver' as const), part: fc.double({ min: 0, max: 1, noNaN: true }) }),
+    );
+    const policy = fc.constantFrom<DetachedPolicy>('spool', 'pause', 'drop');
+    await fc.assert(
+      fc.asyncProperty(policy, fc.array(step, { maxLength: 60 }), async (detached, steps) => {
+        const { history, written, write, attach, deliver } = setup(detached, 600);
+        for (const each of steps) {
+          if (each.kind === 'write') write(each.length);
+          else if (each.kind === 'attach') attach(each.value);
+          else deliver(Math.floor(each.part * written.length));
+          for (let seq = history.firstHeldSeq; seq < history.log.nextSeq; seq += 1) {
+            expect(history.at(seq)).toBeDefined();
+          }
+        }
+        const { chunks, gap } = await readAll(history, 0);
+        const bytes = chunks.reduce((sum, chunk) => sum + chunk.bytes.length, 0);
+        expect(bytes + (gap?.bytes ?? 0)).toBe(history.log.totalBytes);
+        await history.close();
+      }),
+    );
+  });
+
+  it('tells a gap that names nothing of what the same read returns', async () => {
+    const { history, write, deliver } = setup();
+    for (let index = 0; index < 30; index += 1) write(10);
+    deliver(5);
+    const reading = history.read(2, EVERYTHING);
+    // Delivered while the disk is read.
+    deliver(15);
+    const read = await reading;
+    expect(read.chunks[0]?.seq).toBe(6);
+    expect(read.gap).toMatchObject({ fromSeq: 3, throughSeq: 5 });
+  });
+
+  it('keeps what an attached reader has not got where there is no disk', () => {
+    const budget = new WindowBudget(400);
+    let attached = true;
+    const windows = [0, 1].map(
+      () =>
+        new History({
+          logLimits: { bytes: 10_000, chunks: 100 },
+          detached: 'spool',
+          openSpool: undefined,
+          windows: budget,
+          deliveredSeq: () => 2,
+          attached: () => attached,
+          changed: () => {},
+        }),
+    );
+    for (const window of windows)
+      for (let index = 0; index < 4; index += 1) window.append('stdout', new Uint8Array(10));
+    expect(windows.map(({ firstHeldSeq }) => firstHeldSeq)).toEqual([3, 3]);
+    attached = false;
+    windows[0]?.append('stdout', new Uint8Array(10));
+    expect(budget.usedBytes).toBeLessThanOrEqual(400);
   });
 });

@@ -13,7 +13,7 @@ import {
   type ReadBudget,
 } from './eventLog.js';
 import { type Spool, SpoolReadError } from './spool/spool.js';
-import type { WindowBudget, WindowShare } from './windowBudget.js';
+import type { Window, WindowBudget, WindowShare } from './windowBudget.js';
 
 /** What happens to output while nobody is attached. */
 export type DetachedPolicy = 'spool' | 'pause' | 'drop';
@@ -37,7 +37,7 @@ export interface HistoryOptions {
 const MOST_READ_BYTES = 4 * 1024 * 1024;
 const MOST_READ_CHUNKS = 20_000;
 
-export class History {
+export class History implements Window {
   readonly log: EventLog;
   readonly #options: HistoryOptions;
   readonly #share: WindowShare | undefined;
@@ -47,13 +47,23 @@ export class History {
   constructor(options: HistoryOptions) {
     this.#options = options;
     this.log = new EventLog(options.logLimits, (event) => this.#evicted(event));
-    this.#share = options.windows?.share(this.log);
+    this.#share = options.windows?.share(this);
   }
 
   /** The next output; older events may leave the window for it, also those of other processes. */
   append(stream: StreamName, bytes: Uint8Array): void {
     this.log.appendOutput(stream, bytes);
     this.#share?.changed();
+  }
+
+  get weightBytes(): number {
+    return this.log.weightBytes;
+  }
+
+  /** Without a disk an attached reader loses nothing: what it has not got stays, and its own slowness bounds that. */
+  shrinkTo(weightBytes: number): void {
+    const keepsUndelivered = this.#options.attached() && !this.#takesSpool();
+    this.log.shrinkTo(weightBytes, keepsUndelivered ? this.#options.deliveredSeq() : undefined);
   }
 
   get spooledBytes(): number {
@@ -131,12 +141,16 @@ export class History {
     this.#spool?.dropThrough(seq);
   }
 
-  /** Gives up what is on disk, and its part in what memory is shared. Never rejects. */
+  /** Nobody reads it any more: its part in what memory is shared is free. */
+  release(): void {
+    this.#share?.end();
+  }
+
+  /** Gives up what is on disk. Never rejects. */
   close(): Promise<void> {
     const spool = this.#spool;
     this.#spool = undefined;
     this.#spoolRefused = true;
-    this.#share?.end();
     return spool?.close() ?? Promise.resolve();
   }
 
@@ -146,10 +160,12 @@ export class History {
   }
 
   async #readSpool(afterSeq: Seq, budget: ReadBudget): Promise<LogRead> {
+    // Before the disk is waited for: what is dropped meanwhile is among the chunks all the same.
+    const gapBefore = this.gapAfter(afterSeq);
     const chunks = await this.fetch(afterSeq, budget.maxBytes);
-    const gap = this.gapAfter(afterSeq);
-    const spool = this.#held;
     const last = chunks.at(-1);
+    const gap = last === undefined ? this.gapAfter(afterSeq) : gapBefore;
+    const spool = this.#held;
     if (last === undefined && (spool === undefined || afterSeq + 1 < spool.firstSeq || afterSeq + 1 >= spool.endSeq)) {
       return this.log.read(afterSeq, budget);
     }
@@ -159,14 +175,23 @@ export class History {
   #evicted(event: LogEvent): void {
     if (event.seq <= this.#options.deliveredSeq()) return;
     // The policy is for the time without a reader; one that is attached loses nothing when memory is short.
-    if (this.#options.detached === 'drop' && !this.#options.attached()) return;
-    const spool = this.#openSpool();
-    if (spool === undefined) return;
+    const drops = this.#options.detached === 'drop' && !this.#options.attached();
+    const spool = drops ? undefined : this.#openSpool();
+    if (spool === undefined) {
+      // What is held is without holes: behind a lost event nothing older is kept.
+      if (this.#spool !== undefined) this.#spool.dropThrough(this.#spool.endSeq - 1);
+      return;
+    }
     // Past the cap the oldest goes; the reader is told which.
     while (!spool.append(event)) {
       if (spool.endSeq === spool.firstSeq) return;
       spool.dropThrough(spool.firstSeq);
     }
+  }
+
+  #takesSpool(): boolean {
+    const spool = this.#openSpool();
+    return spool !== undefined && spool.errno === undefined;
   }
 
   #openSpool(): Spool | undefined {

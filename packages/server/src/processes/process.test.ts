@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { FakeChild, FakeOutput, FakeStdin } from '../../../../test/support/fakeChild.js';
 import { ManualClock } from '../../../../test/support/manualClock.js';
 import { rig, settled } from '../../../../test/support/spoolRig.js';
+import type { Progress } from './flow.js';
 import { Process, type ProcessOptions } from './process.js';
 
 const MIB = 1024 * 1024;
@@ -43,6 +44,9 @@ function setup(options: SetupOptions = {}): Setup {
   if (options.begin !== false) process.begin(child);
   return { process, child, stdout, stderr, clock, closed };
 }
+
+/** A reader that has acknowledged everything it was sent. */
+const having = (seq: number): Progress => ({ ackedSeq: seq, cursor: seq, sentSeq: seq });
 
 function kinds({ log }: Process): string[] {
   const seen: string[] = [];
@@ -143,33 +147,33 @@ describe('a process', () => {
 describe('backpressure', () => {
   it('pauses both outputs at 2 MiB that the attached reader has not got, and lets them go on at 1 MiB', () => {
     const { process, stdout, stderr } = setup();
-    process.delivered(0);
+    process.delivered(having(0));
     stdout.emit(new Uint8Array(MIB));
     expect(stdout.paused).toBe(false);
     stderr.emit(new Uint8Array(MIB));
     expect([stdout.paused, stderr.paused]).toEqual([true, true]);
     stdout.emit(new Uint8Array(1));
-    process.delivered(1);
+    process.delivered(having(1));
     expect(stdout.paused).toBe(true);
-    process.delivered(2);
+    process.delivered(having(2));
     expect([stdout.paused, stderr.paused]).toEqual([false, false]);
   });
 
   it('pauses as well when tiny chunks would leave the window by number before they were sent', () => {
     const { process, stdout } = setup();
-    process.delivered(0);
+    process.delivered(having(0));
     while (!stdout.paused) stdout.emit('x');
     expect(process.log.nextSeq - 1).toBeLessThanOrEqual(limits.RETAINED_CHUNKS_PER_PROCESS / 2);
     expect(process.log.firstRetainedSeq).toBe(1);
-    process.delivered(0, process.log.nextSeq - 1);
+    process.delivered({ ackedSeq: 0, cursor: 0, sentSeq: process.log.nextSeq - 1 });
     expect(stdout.paused).toBe(false);
   });
 
   it('does not hold a process back while nobody is attached', () => {
     const { process, stdout } = setup();
-    stdout.emit(new Uint8Array(8 * MIB));
+    for (let index = 0; index < 8; index += 1) stdout.emit(new Uint8Array(MIB));
     expect(stdout.paused).toBe(false);
-    process.delivered(0);
+    process.delivered(having(0));
     expect(stdout.paused).toBe(true);
     process.delivered(undefined);
     expect(stdout.paused).toBe(false);
@@ -199,9 +203,9 @@ describe('backpressure', () => {
     const { process, stdout } = setup();
     expect(process.beingRead).toBe(false);
     stdout.emit('x');
-    process.delivered(0);
+    process.delivered(having(0));
     expect(process.beingRead).toBe(true);
-    process.delivered(1);
+    process.delivered(having(1));
     expect(process.beingRead).toBe(false);
   });
 });
@@ -265,13 +269,13 @@ describe('terminate', () => {
 
   it('waits for a reader that holds the outputs back', () => {
     const { process, child, stdout, clock } = setup();
-    process.delivered(0);
+    process.delivered(having(0));
     stdout.emit(new Uint8Array(2 * MIB));
     process.terminate();
     child.exit({ signal: 'SIGKILL' });
     clock.advance(60_000);
     expect(process.state).toBe('exited');
-    process.delivered(2);
+    process.delivered(having(2));
     clock.advance(2000);
     expect(process.state).toBe('closed');
   });
@@ -306,12 +310,12 @@ describe('terminate', () => {
 
   it('waits with that close for a slow reader of what the process itself wrote', () => {
     const { process, child, stdout, clock } = setup({ lingerMs: 500 });
-    process.delivered(0);
+    process.delivered(having(0));
     stdout.emit(new Uint8Array(2 * MIB));
     child.exit();
     clock.advance(10_000);
     expect(process.state).toBe('exited');
-    process.delivered(2);
+    process.delivered(having(2));
     clock.advance(500);
     expect(process.state).toBe('closed');
   });

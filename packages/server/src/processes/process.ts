@@ -7,7 +7,7 @@ import type { Clock } from '../clock.js';
 import type { ChildExit, OutputSource, SpawnedChild, TerminalControl } from '../host/child.js';
 import type { CloseSummary, EventLog, LogLimits, ProcessExit } from './eventLog.js';
 import { exitOf } from '../host/exitCodes.js';
-import { Flow } from './flow.js';
+import { Flow, type Progress } from './flow.js';
 import { type DetachedPolicy, History, type HistoryOptions } from './history.js';
 import { type StdinAnswer, StdinQueue, type StdinWrite, type WaitingWrite } from './stdinQueue.js';
 
@@ -43,6 +43,8 @@ export interface ProcessOptions {
   readonly onClosed: (process: Process) => void;
   /** Called once when nobody holds the streams of a closed process any more, if somebody did at its close. */
   readonly onDrained?: (process: Process) => void;
+  /** Called when it has expired and nobody is sent anything of it any more. */
+  readonly onFreed?: (process: Process) => void;
 }
 
 export class Process {
@@ -169,15 +171,15 @@ export class Process {
   /** Calls `watcher` after each event. The returned function ends it. */
   watch(watcher: () => void): () => void {
     this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
+    return () => {
+      this.#watchers.delete(watcher);
+      this.#freeIfUnread();
+    };
   }
 
-  /**
-   * Tells how far the attached reader is, and through which seq everything is on its way to it; undefined when it is gone,
-   * which lets the child run on.
-   */
-  delivered(seq: Seq | undefined, sentSeq: Seq = seq ?? 0): void {
-    this.#flow.delivered(seq, sentSeq);
+  /** Tells how far the attached reader is; undefined when it is gone, which lets the child run on. */
+  delivered(progress: Progress | undefined): void {
+    this.#flow.delivered(progress);
   }
 
   writeStdin(write: StdinWrite): StdinAnswer | WaitingWrite {
@@ -225,6 +227,7 @@ export class Process {
     this.#expired = true;
     void this.history.close();
     this.#tell();
+    this.#freeIfUnread();
   }
 
   /** Frees the streams of a closed process, and of one whose session ended; its history stays readable until `expire`. */
@@ -295,6 +298,13 @@ export class Process {
     this.log.appendClosed(summary);
     this.#tell();
     this.#options.onClosed(this);
+  }
+
+  /** Until then memory is counted for those who are still being sent its end. */
+  #freeIfUnread(): void {
+    if (!this.#expired || this.#watchers.size > 0) return;
+    this.history.release();
+    this.#options.onFreed?.(this);
   }
 
   #tell(): void {

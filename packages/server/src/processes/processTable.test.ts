@@ -123,10 +123,10 @@ describe('retention', () => {
   it('begins anew while an attached reader is behind', () => {
     const { clock, processes } = table();
     const process = run(processes, 'p', 100);
-    process.delivered(1);
+    process.delivered({ ackedSeq: 1, cursor: 1, sentSeq: 1 });
     clock.advance(5 * RETENTION_MS);
     expect(processes.get('p')).toBe(process);
-    process.delivered(3);
+    process.delivered({ ackedSeq: 3, cursor: 3, sentSeq: 3 });
     clock.advance(RETENTION_MS);
     expect(processes.find('p')).toBeUndefined();
   });
@@ -147,7 +147,8 @@ describe('retention', () => {
     const { processes } = table();
     const each = limits.RETAINED_BYTES_PER_PROCESS;
     const fit = limits.EXITED_BYTES_PER_SESSION / each;
-    for (let index = 0; index < fit; index += 1) run(processes, `p${index}`, each).delivered(0);
+    for (let index = 0; index < fit; index += 1)
+      run(processes, `p${index}`, each).delivered({ ackedSeq: 0, cursor: 0, sentSeq: 0 });
     expect(processes.size).toBe(fit);
     run(processes, 'small', 1);
     expect(processes.find('p0')).toBeUndefined();

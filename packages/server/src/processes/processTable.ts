@@ -33,9 +33,10 @@ export class ProcessTable {
   readonly #starts = new WeakMap<Process, StartRecord>();
   /** Closed processes in the order of their close, with what ends their retention. */
   readonly #closed = new Map<Process, () => void>();
-  #closedBytes = 0;
   /** Closed processes whose streams others still hold; their descriptors live as long as the session. */
   readonly #draining = new Set<Process>();
+  /** Expired processes whose end is still on its way to somebody. */
+  readonly #leaving = new Set<Process>();
   readonly #tombstones = new Map<ProcessId, Tombstone>();
 
   constructor(options: ProcessTableOptions) {
@@ -48,6 +49,11 @@ export class ProcessTable {
 
   values(): IterableIterator<Process> {
     return this.#processes.values();
+  }
+
+  /** Output bytes in memory, of expired processes too as long as somebody is sent them. */
+  get retainedBytes(): number {
+    return retainedBytes(this.#processes.values()) + retainedBytes(this.#leaving);
   }
 
   /** Takes the id in this tick. Throws WireError when it is taken. */
@@ -74,6 +80,7 @@ export class ProcessTable {
       openSpool: this.#options.openSpool,
       windows: this.#options.windows,
       onClosed: (closed) => this.#retain(closed),
+      onFreed: (freed) => this.#leaving.delete(freed),
       onDrained: (drained) => {
         this.#draining.delete(drained);
         drained.dispose();
@@ -130,6 +137,8 @@ export class ProcessTable {
   /** Kills every group and forgets every id; returns what is to be reaped. */
   end(): Process[] {
     const ended = [...this.#processes.values(), ...this.#draining];
+    for (const process of [...this.#leaving, ...ended]) process.history.release();
+    this.#leaving.clear();
     for (const cancelRetention of this.#closed.values()) cancelRetention();
     this.#closed.clear();
     this.#draining.clear();
@@ -155,10 +164,12 @@ export class ProcessTable {
     else process.dispose();
     if (this.#processes.get(process.id) !== process) return;
     this.#keep(process);
-    this.#closedBytes += process.log.retainedBytes;
-    for (const oldest of this.#closed.keys()) {
+    // Counted anew each time: windows shrink meanwhile.
+    let bytes = retainedBytes(this.#closed.keys());
+    for (const oldest of [...this.#closed.keys()]) {
       const tooMany = this.#closed.size > limits.EXITED_PROCESSES_PER_SESSION;
-      if (!tooMany && this.#closedBytes <= limits.EXITED_BYTES_PER_SESSION) break;
+      if (!tooMany && bytes <= limits.EXITED_BYTES_PER_SESSION) break;
+      bytes -= oldest.log.retainedBytes;
       this.#expire(oldest, false);
     }
   }
@@ -175,8 +186,8 @@ export class ProcessTable {
   #expire(process: Process, released: boolean): void {
     this.#closed.get(process)?.();
     if (!this.#closed.delete(process)) return;
+    this.#leaving.add(process);
     process.expire();
-    this.#closedBytes -= process.log.retainedBytes;
     this.#processes.delete(process.id);
     this.#tombstones.set(process.id, { digest: this.startOf(process).digest(), exit: exitSummary(process), released });
     if (this.#tombstones.size <= limits.TOMBSTONES_PER_SESSION) return;
@@ -185,4 +196,10 @@ export class ProcessTable {
       return;
     }
   }
+}
+
+function retainedBytes(processes: Iterable<Process>): number {
+  let bytes = 0;
+  for (const { log } of processes) bytes += log.retainedBytes;
+  return bytes;
 }

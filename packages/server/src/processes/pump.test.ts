@@ -373,3 +373,69 @@ describe('a client that knows no gaps', () => {
     expect(stdout.paused).toBe(false);
   });
 });
+
+describe('a client that comes with a cursor far beyond what was acknowledged', () => {
+  it.each(['read', 'follow'] as const)('has its whole credit behind that cursor, by %s', (how) => {
+    const { process, stdout } = running();
+    for (let index = 0; index < 30; index += 1) stdout.emit(new Uint8Array(64 * KIB));
+    const follower = new Follower(process, { held: true, creditBytes: KIB * KIB });
+    if (how === 'read') follower.pump.readThrough(20, 22);
+    else follower.pump.restart(22);
+    expect(follower.take()).toEqual([23, 24, 25, 26, 27, 28, 29, 30]);
+    expect(process.lastDeliveredSeq).toBe(0);
+  });
+
+  it('does not have the child wait for what it has', () => {
+    const { process, stdout } = running();
+    const follower = new Follower(process, { held: true, creditBytes: KIB * KIB });
+    for (let index = 0; index < 48; index += 1) stdout.emit(new Uint8Array(64 * KIB));
+    expect(stdout.paused).toBe(true);
+    follower.pump.restart(48);
+    expect(stdout.paused).toBe(false);
+  });
+});
+
+describe('an answer that comes too late', () => {
+  it('says nothing about the connection that came after', () => {
+    const { process, stdout } = running();
+    const [loser, winner] = [new Follower(process, { creditBytes: KIB }), new Follower(process, { creditBytes: KIB })];
+    stdout.emit('a');
+    loser.take();
+    loser.pump.end();
+    winner.take();
+    winner.pump.acked(1);
+    stdout.emit(new Uint8Array(limits.PAUSE_PROCESS_BYTES - 1));
+    winner.take();
+    winner.pump.acked(2);
+    loser.pump.acked(1);
+    expect(process).toMatchObject({ lastDeliveredSeq: 2, heldBack: false, beingRead: false });
+  });
+});
+
+describe('a process that has expired', () => {
+  const ended = (): Process => {
+    const { process, child, stdout } = running();
+    stdout.emit('a');
+    child.exit();
+    child.endOutputs();
+    return process;
+  };
+
+  it.each([
+    ['an observer that never read', { controls: false, tellsGaps: true, held: true }],
+    ['a controller that never read', { held: true, creditBytes: KIB }],
+  ] as const)('is not kept for %s', (_who, options) => {
+    const process = ended();
+    const follower = new Follower(process, options);
+    process.expire();
+    expect(follower.over).toBe(1);
+  });
+
+  it('is still sent to its end to who is being sent it', () => {
+    const process = ended();
+    const follower = new Follower(process, { creditBytes: KIB });
+    process.expire();
+    expect(follower.take()).toEqual([1, 2, 3]);
+    expect(follower.over).toBe(1);
+  });
+});

@@ -24,6 +24,8 @@ export interface PumpOptions {
   readonly sent?: (pump: Pump, seq: Seq) => void;
   /** The close was delivered: there is nothing more to push. */
   readonly over: (pump: Pump) => void;
+  /** Nothing more is sent before the client reads. */
+  readonly stuck?: (pump: Pump) => void;
 }
 
 export class Pump implements FrameSource {
@@ -36,6 +38,8 @@ export class Pump implements FrameSource {
   #sentSeq: Seq;
   /** Last seq the client has for sure. */
   #ackedSeq: Seq;
+  /** Behind it everything that was sent is on the way: what was acknowledged, or the cursor the client came with. */
+  #creditSeq: Seq;
   #held: boolean;
   /** What was pushed behind a hole that the client has not been told of. */
   #behindHole: { events: number; bytes: number } | undefined;
@@ -53,6 +57,7 @@ export class Pump implements FrameSource {
     // An observer has had nothing of what the controller had.
     this.#sentSeq = options.controls ? process.lastDeliveredSeq : 0;
     this.#ackedSeq = this.#sentSeq;
+    this.#creditSeq = this.#sentSeq;
     this.#report();
   }
 
@@ -86,8 +91,7 @@ export class Pump implements FrameSource {
   /** Pushes start behind a cursor of the client's choice, again if they were under way. */
   restart(afterSeq: Seq): void {
     if (this.#ended) return;
-    this.#startBehind(afterSeq, Math.min(Math.max(this.#ackedSeq, this.#lostSeq), afterSeq));
-    this.#options.ready(this);
+    this.#startBehind(afterSeq, this.#ackedSeq, afterSeq);
   }
 
   /** While held: nobody seems to be there who will ask, and the process runs on as if nobody was attached. */
@@ -95,13 +99,16 @@ export class Pump implements FrameSource {
     if (!this.#held || this.#ended) return;
     this.#unattended = true;
     this.#report();
+    this.#endIfOver();
   }
 
   /** The client has everything through `seq`; beyond what was sent it counts as what was sent. */
   acked(seq: Seq): void {
+    if (this.#ended) return;
     const through = Math.min(seq, this.#sentSeq);
-    if (through <= this.#ackedSeq) return;
-    this.#ackedSeq = through;
+    if (through <= this.#ackedSeq && through <= this.#creditSeq) return;
+    this.#ackedSeq = Math.max(this.#ackedSeq, through);
+    this.#creditSeq = Math.max(this.#creditSeq, through);
     this.#report();
     this.#options.ready(this);
     this.#endIfOver();
@@ -146,24 +153,26 @@ export class Pump implements FrameSource {
     if (this.#ended) return;
     // A client with flow control may still want what it has not acknowledged, whatever its cursor.
     const ackedSeq = this.#options.tellsGaps ? this.process.lastDeliveredSeq : afterSeq;
-    this.#startBehind(sentSeq, Math.min(Math.max(ackedSeq, this.#lostSeq), sentSeq));
+    this.#startBehind(sentSeq, ackedSeq, afterSeq);
+  }
+
+  #startBehind(sentSeq: Seq, ackedSeq: Seq, cursor: Seq): void {
+    this.#held = false;
+    this.#behindHole = undefined;
+    this.#unattended = false;
+    this.#sentSeq = sentSeq;
+    this.#ackedSeq = Math.min(ackedSeq, this.process.log.nextSeq - 1);
+    this.#creditSeq = Math.min(cursor, sentSeq);
+    this.#report();
     this.#options.sent?.(this, sentSeq);
     this.#options.ready(this);
     this.#endIfOver();
   }
 
-  #startBehind(sentSeq: Seq, ackedSeq: Seq): void {
-    this.#held = false;
-    this.#behindHole = undefined;
-    this.#unattended = false;
-    this.#sentSeq = sentSeq;
-    this.#ackedSeq = ackedSeq;
-    this.#report();
-  }
-
   #skip(gap: LogGap): void {
     // Neither what is lost nor what was sent before it can be held for the client any more: no credit waits for it.
-    this.#ackedSeq = gap.throughSeq;
+    this.#ackedSeq = Math.max(this.#ackedSeq, gap.throughSeq);
+    this.#creditSeq = gap.throughSeq;
     if (!this.#options.tellsGaps) this.#behindHole ??= { events: 0, bytes: 0 };
     this.#sent(gap.throughSeq);
   }
@@ -179,6 +188,7 @@ export class Pump implements FrameSource {
     if (hole.events >= limits.EVENTS_BEHIND_HOLE || hole.bytes + bytes > limits.BYTES_BEHIND_HOLE) {
       this.#unattended = true;
       this.#report();
+      this.#options.stuck?.(this);
       return true;
     }
     hole.events += 1;
@@ -188,15 +198,19 @@ export class Pump implements FrameSource {
 
   #sent(seq: Seq): void {
     this.#sentSeq = seq;
-    if (this.#options.creditBytes === undefined) this.#ackedSeq = seq;
+    if (this.#options.creditBytes === undefined) {
+      this.#ackedSeq = seq;
+      this.#creditSeq = seq;
+    }
     this.#report();
     this.#options.sent?.(this, seq);
   }
 
   #report(): void {
     if (!this.#options.controls) return;
-    this.process.delivered(this.#ackedSeq, this.#sentSeq);
-    if (this.#unattended) this.process.delivered(undefined);
+    const { process } = this;
+    process.delivered({ ackedSeq: this.#ackedSeq, cursor: this.#creditSeq, sentSeq: this.#sentSeq });
+    if (this.#unattended) process.delivered(undefined);
   }
 
   #looked(): void {
@@ -206,15 +220,17 @@ export class Pump implements FrameSource {
 
   #endIfOver(): void {
     const closedSeq = this.process.log.closed?.seq;
-    // A client that has not acknowledged the end of an expired process cannot ask for it again: nothing is kept for it.
-    const through = this.process.expired ? this.#sentSeq : this.#ackedSeq;
-    if (closedSeq === undefined || this.#ended || this.#held || through < closedSeq) return;
+    const { expired } = this.process;
+    if (closedSeq === undefined || this.#ended) return;
+    // A client that has not acknowledged the end of an expired process, or not read it, cannot ask for it any more.
+    const through = expired ? this.#sentSeq : Math.min(this.#ackedSeq, this.#sentSeq);
+    if (this.awaitsRead ? !expired : through < closedSeq) return;
     this.end();
     this.#options.over(this);
   }
 
   #unackedBytes(): number {
-    const from = Math.max(this.#ackedSeq, this.#lostSeq);
+    const from = Math.max(this.#creditSeq, this.#lostSeq);
     if (from >= this.#sentSeq) return 0;
     const { history } = this.process;
     return (history.bytesThrough(this.#sentSeq) ?? 0) - (history.bytesThrough(from) ?? 0);

@@ -7,9 +7,12 @@
 export interface Window {
   /** What it takes in memory. */
   readonly weightBytes: number;
-  /** Lets go of its oldest events until it takes no more than this. */
+  /** Lets go of its oldest events until it takes no more than this, as far as it may. */
   shrinkTo(weightBytes: number): void;
 }
+
+/** Windows that may give nothing, in one search for room; with more of them the budget is exceeded for now. */
+const MOST_STUCK = 16;
 
 export class WindowBudget {
   readonly limitBytes: number;
@@ -41,18 +44,21 @@ export class WindowBudget {
 
   /** @internal For shares. */
   relieve(): void {
-    while (this.#usedBytes > this.limitBytes && this.#halveLargest()) {
-      // Until there is room, or nothing is left to give.
+    const stuck = new Set<WindowShare>();
+    while (this.#usedBytes > this.limitBytes && stuck.size < MOST_STUCK) {
+      const largest = this.#largest(stuck);
+      if (largest === undefined) return;
+      if (!largest.halve()) stuck.add(largest);
     }
   }
 
-  /** By half, so that the search for it is paid for by what it frees. */
-  #halveLargest(): boolean {
+  /** It gives half, so that the search for it is paid for by what it frees. */
+  #largest(without: ReadonlySet<WindowShare>): WindowShare | undefined {
     let largest: WindowShare | undefined;
     for (const share of this.#shares) {
-      if (share.countedBytes > (largest?.countedBytes ?? 0)) largest = share;
+      if (share.countedBytes > (largest?.countedBytes ?? 0) && !without.has(share)) largest = share;
     }
-    return largest !== undefined && largest.halve();
+    return largest;
   }
 }
 

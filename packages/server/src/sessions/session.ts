@@ -20,8 +20,8 @@ export interface Attachment extends Observer {
   readonly isSilent: boolean;
   /** Which client object it is; undefined where the client does not say. */
   readonly attachId: string | undefined;
-  /** Cuts the connection. */
-  abort(detail: string): void;
+  /** Cuts the connection: its client has the session on another one, or may be gone. What was read and has not begun does not. */
+  replaced(detail: string): void;
   /** Another client has the session now: the connection is told why, and ends. */
   takenOver(detail: string): void;
   /** Settles when every request this connection had read was answered or dropped. */
@@ -99,7 +99,7 @@ export class Session {
     await this.#settled();
     if (this.#attachment !== attachment || this.#ended) return !this.#ended;
     this.#following = true;
-    for (const process of this.processes.values()) attachment.follow(process, { held: true });
+    this.#followAll(attachment);
     return true;
   }
 
@@ -108,7 +108,7 @@ export class Session {
     if (this.#attachment !== attachment) return;
     this.#attachment = undefined;
     this.#following = false;
-    this.#previous = Promise.all([this.#previous, attachment.settled()]);
+    this.#previous = Promise.all([this.#previous, attachment.settled()]).then(() => undefined);
     this.#lease = lease.detach(this.#lease, this.leaseMs, this.#clock.now());
     if (this.#ended) return;
     this.#cancelExpiry = this.#clock.after(this.leaseMs, () => this.#onExpired(this));
@@ -137,11 +137,18 @@ export class Session {
   /** Its pushes begin with its first reads. Neither the lease nor the pace of any process depends on it. */
   observe(observer: Observer): void {
     this.#observers.add(observer);
-    for (const process of this.processes.values()) observer.follow(process, { held: true });
+    this.#followAll(observer);
   }
 
   unobserve(observer: Observer): void {
     this.#observers.delete(observer);
+  }
+
+  /** One that is starting is followed when it has begun. */
+  #followAll(observer: Observer): void {
+    for (const process of this.processes.values()) {
+      if (process.state !== 'starting') observer.follow(process, { held: true });
+    }
   }
 
   /** A start that hangs, on a dead file system for example, does not keep a client from its other processes. */

@@ -13,7 +13,7 @@ class FakeConnection implements Attachment {
   readonly followed: (readonly [id: string, held: boolean])[] = [];
   isSilent = false;
   attachId: string | undefined;
-  abortedWith: string | undefined;
+  replacedWith: string | undefined;
   takenOverWith: string | undefined;
   endedWith: string | undefined;
   settle: () => void = () => {};
@@ -23,8 +23,8 @@ class FakeConnection implements Attachment {
     this.followed.push([process.id, held]);
   }
 
-  abort(detail: string): void {
-    this.abortedWith = detail;
+  replaced(detail: string): void {
+    this.replacedWith = detail;
   }
 
   takenOver(detail: string): void {
@@ -134,7 +134,7 @@ describe('a session', () => {
     first.isSilent = true;
     const second = new FakeConnection();
     const resuming = sessions.resume(session.id, second);
-    expect(first.abortedWith).toContain('no sign of life');
+    expect(first.replacedWith).toContain('no sign of life');
     let resumed = false;
     void resuming.then(() => (resumed = true));
     await turn();
@@ -156,11 +156,11 @@ describe('a session', () => {
       stranger.attachId = attachId;
       await expect(sessions.resume(session.id, stranger)).rejects.toMatchObject({ reason: 'attachedElsewhere' });
     }
-    expect(first.abortedWith).toBeUndefined();
+    expect(first.replacedWith).toBeUndefined();
     const second = new FakeConnection();
     second.attachId = 'mine';
     expect(await sessions.resume(session.id, second)).toBe(session);
-    expect(first.abortedWith).toContain('a later connection of the same client');
+    expect(first.replacedWith).toContain('a later connection of the same client');
     expect(session.attachment).toBe(second);
   });
 
@@ -388,7 +388,7 @@ describe('a session that is taken over', () => {
     const session = await sessions.create(first, undefined);
     const second = client('second');
     expect(await sessions.resume(session.id, second, true)).toBe(session);
-    expect(first).toMatchObject({ abortedWith: undefined, takenOverWith: expect.stringContaining('another client') });
+    expect(first).toMatchObject({ replacedWith: undefined, takenOverWith: expect.stringContaining('another client') });
     expect(session.attachment).toBe(second);
   });
 
@@ -454,6 +454,18 @@ describe('an observer', () => {
       ]);
     }
     expect(session.observers).toBe(2);
+  });
+
+  it('follows a process that is starting when that has begun', async () => {
+    const { sessions } = store();
+    const session = await sessions.create(new FakeConnection(), undefined);
+    const process = reserve(session.processes, 'p');
+    const observer = new FakeConnection();
+    sessions.observe(session.id, observer);
+    expect(observer.followed).toEqual([]);
+    process.begin(new FakeChild());
+    session.began(process);
+    expect(observer.followed).toEqual([['p', false]]);
   });
 
   it('is not admitted to control by the id it has', async () => {

@@ -119,10 +119,10 @@ export class SessionStore {
     // A client that dials again knows better than this server whether its old connection is dead.
     if (next.attachId !== undefined && next.attachId === present.attachId) {
       session.detach(present);
-      present.abort('its session was resumed by a later connection of the same client');
+      present.replaced('its session was resumed by a later connection of the same client');
     } else if (present.isSilent) {
       session.lose(present);
-      present.abort('it gave no sign of life, and its session was resumed by another client');
+      present.replaced('it gave no sign of life, and its session was resumed by another client');
     } else if (takeOver) {
       session.lose(present);
       present.takenOver('its session was taken over by another client');
