@@ -24,7 +24,7 @@ export interface Attached {
    * Until it is called nothing that was read is acknowledged: the server would let go of what the caller has not seen. To be
    * called a turn after the caller has the handle: who iterates at once has begun by then, and nobody else holds back a process.
    */
-  release(): void;
+  readonly release: () => void;
 }
 
 /** Processes attached to at a time; each answer may have megabytes. */
