@@ -132,32 +132,8 @@ export class Client implements AsyncDisposable {
    */
   async attach(processId: string, options: { readonly afterSeq?: number } & CallOptions = {}): Promise<ProcessHandle> {
     const { afterSeq = 0, ...call } = options;
-<<<<<<< HEAD
     const { record, release } = await attachProcess(this.#session, processId, afterSeq, call);
     this.#session.clock.timer(0, release);
-=======
-    const { registry } = this.#session;
-    const known = registry.get(processId);
-    if (known !== undefined && known.phase === 'live' && afterSeq >= known.afterSeq) {
-      return this.#handle(known, afterSeq);
-    }
-    const record = this.#session.newRecord(processId, afterSeq);
-    registry.register(record);
-    record.started(undefined);
-    // Nothing of what is read here may be acknowledged: the server would let go of what the caller has not seen.
-    const caller = { cursor: afterSeq, backlogBytes: 0, wake: () => {} };
-    record.addConsumer(caller);
-    try {
-      await readFrom(record, (cursor) => this.#session.read(processId, cursor, call));
-    } catch (error) {
-      registry.remove(record);
-      throw error;
-    }
-    // The server counts from what was acknowledged, by whomever it was: what lies before the cursor is not waited for.
-    record.repeatAck();
-    // Who iterates the handle at once has begun by then; nobody else holds back the process.
-    this.#session.clock.timer(0, () => record.removeConsumer(caller));
->>>>>>> 20d8ce198675c48b92700f8d14d40b06ca2a3be5
     return this.#handle(record, afterSeq);
   }
 

@@ -52,6 +52,8 @@ export async function attachProcess(
     registry.remove(record);
     throw error;
   }
+  // The server counts from what was acknowledged, by whomever it was: what lies before the cursor is not waited for.
+  record.repeatAck();
   return { record, afterSeq, release: () => record.removeConsumer(caller) };
 }
 
@@ -68,24 +70,21 @@ export async function attachAll(
   const wanted = [...new Set([...processes.map(({ processId }) => processId), ...Object.keys(after)])];
   const attached: Attached[] = [];
   const fresh = new Set(wanted.filter((processId) => host.registry.get(processId) === undefined));
-  let failed = false;
+  const failures: unknown[] = [];
   const work = async (): Promise<void> => {
-    for (let id = wanted.shift(); id !== undefined && !failed; id = wanted.shift()) {
-      attached.push(await attachOrLose(host, id, Object.hasOwn(after, id) ? (after[id] ?? 0) : 0, call));
+    for (let id = wanted.shift(); id !== undefined && failures.length === 0; id = wanted.shift()) {
+      try {
+        attached.push(await attachOrLose(host, id, Object.hasOwn(after, id) ? (after[id] ?? 0) : 0, call));
+      } catch (error) {
+        failures.push(error);
+      }
     }
   };
-  try {
-    await Promise.all(Array.from({ length: Math.min(AT_A_TIME, wanted.length) }, work));
-    return attached;
-  } catch (error) {
-    failed = true;
-    // Nobody gets a handle: what was attached here is let go.
-    for (const { record, release } of attached) {
-      release();
-      if (fresh.has(record.processId)) host.registry.remove(record);
-    }
-    throw error;
-  }
+  await Promise.all(Array.from({ length: Math.min(AT_A_TIME, wanted.length) }, work));
+  if (failures.length === 0) return attached;
+  // Nobody gets a handle. What was read is not acknowledged, so that the next one who asks gets it all.
+  for (const { record } of attached) if (fresh.has(record.processId)) host.registry.remove(record);
+  throw failures[0];
 }
 
 async function attachOrLose(
