@@ -252,10 +252,28 @@ describe('acknowledgements', () => {
     await settle();
     expect(connection.count('process/ack')).toBe(0);
     await events.next();
+    await settle();
+    // What the caller may still have in hand is not acknowledged before he comes back.
+    expect(connection.count('process/ack')).toBe(0);
+    await events.next();
     expect((await connection.next('process/ack')).params).toEqual({ processId: 'p', seq: 2 });
     await events.return?.();
     expect((await connection.next('process/ack')).params).toEqual({ processId: 'p', seq: 4 });
     await client.close();
+  });
+
+  it('cover nothing a consumer has not taken when its client is detached in the same turn', async () => {
+    const { client, connection } = await connectFake();
+    const handle = await startFake(client, connection, 'p');
+    for (const seq of [1, 2, 3]) connection.output('p', seq, piece);
+    for await (const { type } of handle) {
+      expect(type).toBe('output');
+      break;
+    }
+    expect(handle.cursor).toBe(1);
+    await client.detach();
+    await connection.closed;
+    expect(connection.count('process/ack')).toBe(0);
   });
 
   it('are never sent to a foreign server, which ends the connection on them', async () => {

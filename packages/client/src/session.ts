@@ -92,6 +92,7 @@ export class Session {
     const host: RecordHost = {
       ackEveryBytes: this.#ackEveryBytes(),
       read: (record, after) => this.read(record.processId, after),
+      soon: (action) => void this.clock.timer(0, action),
       acknowledge: (id, seq) => this.#driver.connection?.acknowledge(id, seq),
       holeSeen: (record, urgent) => this.#catchUp.holeSeen(record, urgent),
       closed: (record) => this.registry.remove(record),

@@ -23,13 +23,15 @@ export interface RecordHost {
   holeSeen(record: ProcessRecord, urgent: boolean): void;
   /** `closed` was released. */
   closed(record: ProcessRecord): void;
+  /** Runs `action` a turn later. */
+  soon(action: () => void): void;
   /** Asks the server for what follows `afterSeq`. */
   read(record: ProcessRecord, afterSeq: number): Promise<ReadReply>;
 }
 
 /** One consumer of a record's events. */
 export interface Consumer {
-  /** Last seq handed over. */
+  /** Last seq it is done with. */
   readonly cursor: number;
   /** Output bytes it has read back from the server and not handed over. */
   readonly backlogBytes: number;
@@ -199,8 +201,14 @@ export class ProcessRecord {
     this.#consumers.add(consumer);
   }
 
-  removeConsumer(consumer: Consumer): void {
-    if (this.#consumers.delete(consumer)) this.noteConsumed();
+  /**
+   * What it has not taken is acknowledged, since nobody else may hold back the process. One that leaves gets a turn to detach the
+   * client first: whoever goes on from its cursor then finds everything.
+   */
+  removeConsumer(consumer: Consumer, how: 'ended' | 'leaving' = 'ended'): void {
+    if (!this.#consumers.delete(consumer)) return;
+    if (how === 'ended') this.noteConsumed();
+    else this.#host.soon(() => this.noteConsumed());
   }
 
   /** Acknowledges what every consumer has taken; with no consumer, everything that arrived. */

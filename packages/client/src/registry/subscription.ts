@@ -20,7 +20,10 @@ export class Subscription implements AsyncIterableIterator<ProcessEvent, undefin
   readonly #record: ProcessRecord;
   readonly #errorOnGap: boolean;
   readonly #handedOver: ((seq: number) => void) | undefined;
+  /** Last seq handed over. */
   #cursor: number;
+  /** Last seq the caller is done with: he has come back for more. What he may still have in hand is not acknowledged. */
+  #consumed: number;
   /** Read back from the server, not handed over yet: one answer at most, which has the budget of a read. */
   #backlog: ProcessEvent[] = [];
   #state: 'idle' | 'active' | 'done' = 'idle';
@@ -31,12 +34,13 @@ export class Subscription implements AsyncIterableIterator<ProcessEvent, undefin
   constructor(record: ProcessRecord, options: SubscriptionOptions) {
     this.#record = record;
     this.#cursor = options.afterSeq;
+    this.#consumed = options.afterSeq;
     this.#errorOnGap = options.errorOnGap;
     this.#handedOver = options.handedOver;
   }
 
   get cursor(): number {
-    return this.#cursor;
+    return this.#consumed;
   }
 
   get backlogBytes(): number {
@@ -63,11 +67,15 @@ export class Subscription implements AsyncIterableIterator<ProcessEvent, undefin
   }
 
   return(): Promise<IteratorReturnResult<undefined>> {
-    this.#finish();
+    this.#finish('leaving');
     return Promise.resolve(DONE);
   }
 
   async #advance(): Promise<IteratorResult<ProcessEvent, undefined>> {
+    if (this.#state === 'active' && this.#consumed < this.#cursor) {
+      this.#consumed = this.#cursor;
+      this.#record.noteConsumed();
+    }
     while (this.#state === 'active') {
       const event = await this.#nextEvent();
       if (event === undefined) continue;
@@ -75,7 +83,6 @@ export class Subscription implements AsyncIterableIterator<ProcessEvent, undefin
       this.#cursor = lastSeqOf(event);
       this.#handedOver?.(this.#cursor);
       if (event.type === 'closed') this.#finish();
-      else this.#record.noteConsumed();
       return { done: false, value: event };
     }
     return DONE;
@@ -128,11 +135,11 @@ export class Subscription implements AsyncIterableIterator<ProcessEvent, undefin
     throw isClientError(error) ? error.with(place) : new ClientError('OUTPUT_LOST', 'reading failed', place, error);
   }
 
-  #finish(): void {
+  #finish(how: 'ended' | 'leaving' = 'ended'): void {
     if (this.#state === 'done') return;
     this.#state = 'done';
     this.#backlog = [];
-    this.#record.removeConsumer(this);
+    this.#record.removeConsumer(this, how);
     this.#wake?.();
   }
 }
