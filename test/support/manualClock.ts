@@ -1,4 +1,5 @@
-/** A clock that stands still until a test moves it. */
+/** A clock that stands still until a test moves it, for a server and for a client. */
+import type { Clock as ClientClock } from '@exec-server/client';
 import type { Clock } from '@exec-server/server';
 
 interface Timer {
@@ -6,7 +7,7 @@ interface Timer {
   readonly action: () => void;
 }
 
-export class ManualClock implements Clock {
+export class ManualClock implements Clock, ClientClock {
   #now = 0;
   readonly #timers = new Set<Timer>();
 
@@ -22,6 +23,10 @@ export class ManualClock implements Clock {
     const timer = { at: this.#now + ms, action };
     this.#timers.add(timer);
     return () => this.#timers.delete(timer);
+  }
+
+  timer(ms: number, action: () => void): () => void {
+    return this.after(ms, action);
   }
 
   /** Timers that were neither due nor cancelled yet. */

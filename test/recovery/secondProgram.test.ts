@@ -1,0 +1,132 @@
+/** A client program is killed in the middle of its work, and another one goes on where it was. */
+import { spawn } from 'node:child_process';
+import { createHash, type Hash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { connect, type ProcessHandle } from '@exec-server/client';
+import { createExecServer, type ExecServer } from '@exec-server/server';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { until } from '../support/until.js';
+
+const firstProgram = fileURLToPath(new URL('../support/programs/firstProgram.mjs', import.meta.url));
+const STDIN_BYTES = 20 * 1024 * 1024;
+const FLOOD_LINES = 1_000_000;
+
+let folder: string;
+let server: ExecServer;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'second-program-'));
+  server = createExecServer();
+});
+afterEach(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+interface Stored {
+  readonly cursors: Record<string, number>;
+  readonly hashes: Record<string, Hash>;
+}
+
+/** What the first program had stored when it was killed; the last line may be cut. */
+function stored(file: string): Stored {
+  const cursors: Record<string, number> = {};
+  const hashes: Record<string, Hash> = {};
+  const text = readFileSync(file, 'utf8');
+  for (const line of text.slice(0, text.lastIndexOf('\n')).split('\n')) {
+    const { processId, seq, bytes } = JSON.parse(line) as { processId: string; seq: number; bytes: string };
+    expect(seq).toBe((cursors[processId] ?? 0) + 1);
+    cursors[processId] = seq;
+    hashes[processId] ??= createHash('sha256');
+    hashes[processId].update(Buffer.from(bytes, 'base64'));
+  }
+  return { cursors, hashes };
+}
+
+/** Reads to the end behind what was stored; every event once and in order. */
+async function finish(handle: ProcessHandle | undefined, afterSeq: number, hash: Hash): Promise<string> {
+  let last = afterSeq;
+  const ends: string[] = [];
+  for await (const event of handle ?? []) {
+    expect(event).toMatchObject({ seq: last + 1 });
+    last += 1;
+    if (event.type === 'output') hash.update(event.bytes);
+    else ends.push(event.type);
+  }
+  expect(ends).toEqual(['exited', 'closed']);
+  return hash.digest('hex');
+}
+
+/** Runs the first program until it is in the middle of its work, kills it, and waits for the server to notice. */
+async function killInTheMiddle(url: string): Promise<{ sessionId: string; epoch: string; events: string }> {
+  const [session, events] = [join(folder, 'session'), join(folder, 'events')];
+  const program = spawn(process.execPath, [firstProgram, url, session, events], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  for await (const line of createInterface(program.stdout)) if (line === 'busy') break;
+  const ended = once(program, 'exit');
+  program.kill('SIGKILL');
+  expect(await ended).toEqual([null, 'SIGKILL']);
+  await until(() => server.gauges().attachedSessions === 0, 'the server to notice');
+  return { ...(JSON.parse(readFileSync(session, 'utf8')) as { sessionId: string; epoch: string }), events };
+}
+
+function expectedStdin(): Buffer {
+  return Buffer.alloc(STDIN_BYTES, 'every byte once ');
+}
+
+function floodHash(): string {
+  const hash = createHash('sha256');
+  for (let line = 0; line < FLOOD_LINES; line += 1) hash.update(`${String(line).padStart(15, '0')}\n`);
+  return hash.digest('hex');
+}
+
+describe('a client program that was killed in the middle of its work', () => {
+  it('is followed by another one that finishes every process: nothing is lost, doubled or written twice', async () => {
+    const { url } = await server.listen();
+    const { sessionId, epoch, events } = await killInTheMiddle(url);
+    const { cursors, hashes } = stored(events);
+    expect(cursors['flood']).toBeGreaterThan(0);
+
+    const second = await connect({ url, resumeSessionId: sessionId, epoch });
+    const all = await second.attachAll({ after: cursors });
+    expect([...all.keys()].sort()).toEqual(['ended', 'flood', 'reader']);
+    const digest = (id: string): Promise<string> =>
+      finish(all.get(id), cursors[id] ?? 0, hashes[id] ?? createHash('sha256'));
+    const [ended, flood, reader] = [digest('ended'), digest('flood'), all.get('reader')];
+    if (reader === undefined) throw new Error('no reader');
+
+    const offset = await reader.stdinOffset();
+    expect(offset).toBeGreaterThan(0);
+    // Begun one byte early on purpose: what was accepted already is dropped.
+    await reader.end(expectedStdin().subarray(offset - 1), { offset: offset - 1 });
+    let text = '';
+    for await (const piece of reader.text()) text += piece;
+
+    expect(text.split(' ')[0]).toBe(createHash('sha256').update(expectedStdin()).digest('hex'));
+    expect(await flood).toBe(floodHash());
+    expect(await ended).toBe(createHash('sha256').update('first\nlast\n').digest('hex'));
+    expect(await all.get('ended')?.wait()).toMatchObject({ exitCode: 7 });
+    expect(await reader.wait()).toMatchObject({ exitCode: 0 });
+    await second.close();
+    expect(server.gauges()).toMatchObject({ sessions: 0, processes: 0 });
+  });
+
+  it('is followed by another one that is told when the server was restarted in between', async () => {
+    const { url } = await server.listen();
+    const port = Number(new URL(url).port);
+    const { sessionId, epoch } = await killInTheMiddle(url);
+    await server.close();
+    server = createExecServer();
+    await server.listen({ port });
+    await expect(connect({ url, resumeSessionId: sessionId, epoch })).rejects.toMatchObject({
+      code: 'SERVER_GONE',
+      message: expect.stringContaining('was restarted') as unknown,
+      data: { reason: 'otherEpoch', retryable: false },
+    });
+  });
+});
