@@ -130,3 +130,28 @@ describe('a client program that was killed in the middle of its work', () => {
     });
   });
 });
+
+describe('a client that detaches in the middle of a flood', () => {
+  it('leaves every process to another one, which goes on at the cursor with nothing missing', async () => {
+    const { url } = await server.listen();
+    const first = await connect({ url });
+    const argv = ['seq', '-f', '%015.0f', '0', String(FLOOD_LINES - 1)];
+    const flood = await first.start({ processId: 'flood', argv });
+    await first.start({ processId: 'quiet', argv: ['sh', '-c', 'read line; echo "$line"'], stdin: 'pipe' });
+    const hash = createHash('sha256');
+    for await (const event of flood) {
+      if (event.type === 'output') hash.update(event.bytes);
+      if (flood.cursor === 30) break;
+    }
+    const { sessionId } = first;
+    await first.detach();
+    await until(() => server.gauges().runningProcesses === 1, 'the flood to end while nobody is attached');
+    const second = await connect({ url, resumeSessionId: sessionId });
+    const all = await second.attachAll({ after: { flood: flood.cursor } });
+    const digest = finish(all.get('flood'), flood.cursor, hash);
+    await all.get('quiet')?.end('still here\n');
+    expect(await all.get('quiet')?.wait()).toMatchObject({ exitCode: 0 });
+    expect(await digest).toBe(floodHash());
+    await second.close();
+  });
+});
