@@ -134,7 +134,7 @@ describe('exec-server run', () => {
     });
     const { exitCode, stderr } = await running;
     expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/no longer has the session of the command, which was killed/);
+    expect(stderr).toMatch(/was restarted, and the command was killed; run it again/);
     expect(stderr).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-|resumeSessionId/);
     await proxy.close();
     await first.stop();

@@ -50,6 +50,9 @@ export function failureOfRun(error: ClientError): CommandError {
     case 'TAKEN_OVER':
       return takenOver();
     case 'SERVER_GONE':
+      if (error.data.reason === 'otherEpoch') {
+        return new CommandError(`${server} was restarted, and the command was killed; run it again`);
+      }
       return new CommandError(`the server has ended${endOf(error)}, and the command with it; run it again`);
     default:
       return new CommandError(error.message);

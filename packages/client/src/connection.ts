@@ -26,8 +26,8 @@ export interface InitializeOptions {
   readonly attachId: string;
 }
 
-/** Requests a foreign server is given at a time; it stops answering when too many are pipelined. */
-const FOREIGN_REQUESTS = 64;
+/** A foreign server stops answering when more than 64 are pipelined; one of them is kept for the question whether it lives. */
+const FOREIGN_REQUESTS = 63;
 
 export class Connection {
   readonly carrier: Carrier;
@@ -35,6 +35,8 @@ export class Connection {
   readonly #finished: Promise<void>;
   readonly #keepAlive: KeepAlive | undefined;
   #reply: InitializeReply | undefined;
+  /** Writes that are not answered yet. */
+  #writes = 0;
 
   /** `clock` is for keeping the connection alive; undefined where the end of the server is the end of the transport. */
   constructor(carrier: Carrier, listener: ConnectionListener, clock: Clock | undefined) {
@@ -116,13 +118,22 @@ export class Connection {
     this.#reply = reply;
     this.#peer.notify('initialized', {});
     // Until here the time for `initialize` is the bound.
-    if (!this.#peer.closed) this.#keepAlive?.start(() => this.#peer.request(this.pingMethod, {}));
+    if (!this.#peer.closed) {
+      const ask = (): Promise<unknown> => this.#peer.request(this.pingMethod, {});
+      this.#keepAlive?.start({ ask, isStuck: () => !this.extended && this.#writes > 0 });
+    }
     return reply;
   }
 
   /** Rejects with RemoteError or TransportClosedError. */
-  request(method: string, params: unknown): Promise<unknown> {
-    return this.#peer.request(method, params);
+  async request(method: string, params: unknown): Promise<unknown> {
+    if (method !== 'process/write') return await this.#peer.request(method, params);
+    this.#writes += 1;
+    try {
+      return await this.#peer.request(method, params);
+    } finally {
+      this.#writes -= 1;
+    }
   }
 
   acknowledge(processId: string, seq: number): void {

@@ -66,6 +66,27 @@ describe('a connection without ping frames', () => {
     await client.close();
   });
 
+  it('is not given up while a foreign server holds everything up for a write, and is when that was answered', async () => {
+    const clock = new FakeClock();
+    const { client, connection } = await connectFake({ internals: { clock }, reply: foreignReply });
+    const handle = await startFake(client, connection, 'p');
+    const written = handle.write('to a program that does not read');
+    const write = await connection.next('process/write');
+    const pass = async (ms: number): Promise<void> => {
+      for (let passed = 0; passed < ms; passed += LOOK_EVERY_MS) {
+        clock.advance(LOOK_EVERY_MS);
+        await settle();
+      }
+    };
+    await pass(LONG_MS);
+    expect(client.state).toBe('ready');
+    connection.answer(write, { status: 'accepted' });
+    await written;
+    await pass(limits.SUSPECT_MS);
+    expect(client.state).toBe('recovering');
+    await client.close();
+  });
+
   it('lives while this program stands still, since looks are counted and not time', async () => {
     const clock = new FakeClock();
     const { client } = await connectFake({ internals: { clock } });
@@ -101,7 +122,7 @@ describe('a connection whose reading is held back here', () => {
     const clock = new FakeClock();
     const carrier = { transport: new Still(), gone: Promise.resolve() };
     const kept = new KeepAlive(carrier, clock);
-    kept.start(() => new Promise(() => {}));
+    kept.start({ ask: () => new Promise(() => {}), isStuck: () => false });
     kept.transport.pause();
     clock.advance(LONG_MS);
     kept.transport.resume();
@@ -126,7 +147,7 @@ describe('a connection with ping frames', () => {
     };
     const carrier = { transport: new Still(), gone: Promise.resolve(), pulse };
     const ask = (): Promise<unknown> => Promise.reject(new Error('asked'));
-    new KeepAlive(carrier, clock).start(ask);
+    new KeepAlive(carrier, clock).start({ ask, isStuck: () => true });
     for (let passed = 0; passed < LONG_MS; passed += limits.PING_INTERVAL_MS) {
       clock.advance(limits.PING_INTERVAL_MS);
       if (passed < LONG_MS / 2) sign();

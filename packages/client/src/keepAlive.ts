@@ -7,6 +7,14 @@ import type { Clock } from './clock.js';
 import { Liveness, LOOK_EVERY_MS } from './liveness.js';
 import type { Carrier, Pulse } from './transport/dialer.js';
 
+/** How a connection without ping frames is asked for a sign of life. */
+export interface Question {
+  /** Makes the server answer something. */
+  ask(): Promise<unknown>;
+  /** Whether the server may be unable to answer: a foreign one answers nothing else while a write waits for its program. */
+  isStuck(): boolean;
+}
+
 export class KeepAlive {
   /** To be used in place of the carrier's own. */
   readonly transport: Transport;
@@ -24,8 +32,8 @@ export class KeepAlive {
     pulse?.onSign(() => this.#liveness.heard());
   }
 
-  /** Begins to look. `ask` makes the server answer something; used where there are no ping frames. */
-  start(ask: () => Promise<unknown>): void {
+  /** Begins to look. */
+  start(question: Question): void {
     let asking = false;
     const ping = (): void => {
       if (this.#pulse !== undefined) return this.#pulse.ping();
@@ -33,10 +41,11 @@ export class KeepAlive {
       if (asking) return;
       asking = true;
       const answered = (): void => void (asking = false);
-      ask().then(answered, answered);
+      question.ask().then(answered, answered);
     };
     const look = (): void => {
-      this.#liveness.look(this.#pulse?.counts() ?? this.#watched.counts, this.#watched.takeHeld());
+      const isHeld = this.#watched.takeHeld() || (this.#pulse === undefined && question.isStuck());
+      this.#liveness.look(this.#pulse?.counts() ?? this.#watched.counts, isHeld);
       if (this.#liveness.isLost) {
         this.transport.abort({ kind: 'cut', detail: `no sign of life for ${limits.SUSPECT_MS / 1000} s` });
         return;
