@@ -161,15 +161,15 @@ describe('a connection whose data does not move', () => {
     const { processId } = await joined.client.start({ argv: ['sh', '-c', 'exec wc -c'], stdin: 'pipe' });
     joined.proxy.setShape('up', { drip: { bytes: 65_536, pauseMs: 5 } });
     const chunk = Buffer.alloc(24 * 1024 * 1024, 'slow').toString('base64');
-    let isDone = false;
+    const progress = { isDone: false };
     const writing = joined.client
       .call('process/write', { processId, chunk, writeId: 'one', eof: true })
-      .finally(() => (isDone = true));
+      .finally(() => (progress.isDone = true));
     let looks = 0;
-    for (; !isDone; looks++) {
+    for (; !progress.isDone; looks++) {
       const { bytesUp } = joined.proxy.counters;
       clock.advance(LOOK_MS);
-      await until(() => isDone || joined.proxy.counters.bytesUp > bytesUp + 1_000_000, 'the message to move');
+      await until(() => progress.isDone || joined.proxy.counters.bytesUp > bytesUp + 1_000_000, 'the message to move');
     }
     expect(await writing).toMatchObject({ status: 'accepted', acceptedOffset: 24 * 1024 * 1024 });
     expect(looks * LOOK_MS).toBeGreaterThan(3 * limits.SUSPECT_MS);

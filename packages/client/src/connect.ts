@@ -23,9 +23,9 @@ export type ConnectOptions = CommonOptions & (WebSocketOptions | ChildOptions | 
 
 /**
  * Connects and shakes hands. The first connection is tried once: rejects with CONNECT_FAILED, REFUSED (`data.status`,
- * `data.body`), INITIALIZE_TIMEOUT, SESSION_EXPIRED for a `resumeSessionId` the server no longer has, SERVER_GONE
- * for one of another `epoch`, SERVER_ERROR with
- * `data.reason` `attachedElsewhere` while another client controls it, or PROTOCOL_VIOLATION; nothing is left behind then.
+ * `data.body`), INITIALIZE_TIMEOUT, SESSION_EXPIRED for a `resumeSessionId` the server no longer has, SERVER_GONE for one of
+ * another `epoch`, SERVER_ERROR with `data.reason` `attachedElsewhere` while another client controls it, or PROTOCOL_VIOLATION;
+ * nothing is left behind then.
  */
 export function connect(options: ConnectOptions): Promise<Client> {
   return connectWith(options, {});

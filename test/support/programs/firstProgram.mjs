@@ -8,7 +8,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { connect } from '@exec-server/client';
 
-const [url, sessionFile, eventsFile] = process.argv.slice(2);
+const [url = '', sessionFile = '', eventsFile = ''] = process.argv.slice(2);
 const PIECE_BYTES = 64 * 1024;
 const BUSY_EVENTS = 20;
 
@@ -16,7 +16,7 @@ const client = await connect({ url });
 const ended = await client.start({ processId: 'ended', argv: ['sh', '-c', 'echo first; echo last; exit 7'] });
 const reader = await client.start({ processId: 'reader', argv: ['sha256sum'], stdin: 'pipe' });
 const flood = await client.start({ processId: 'flood', argv: ['seq', '-f', '%015.0f', '0', '999999'] });
-writeFileSync(sessionFile, JSON.stringify({ sessionId: client.sessionId, epoch: client.serverInfo.epoch }));
+writeFileSync(sessionFile, JSON.stringify({ sessionId: client.sessionId, epoch: client.serverInfo?.epoch }));
 // One event of it is taken, the others are left for the next program.
 for await (const event of ended) {
   store('ended', event);
@@ -56,11 +56,16 @@ async function read() {
   }
 }
 
-/** Output and cursor in one line: a line that is not whole when the program is killed was never stored. */
+/**
+ * Output and cursor in one line: a line that is not whole when the program is killed was never stored.
+ *
+ * @param {string} processId
+ * @param {import('@exec-server/client').ProcessEvent} event
+ */
 function store(processId, event) {
-  const { type, seq } = event;
-  const bytes = type === 'output' ? Buffer.from(event.bytes).toString('base64') : '';
-  appendFileSync(eventsFile, `${JSON.stringify({ processId, type, seq, bytes })}\n`);
+  if (event.type === 'gap') throw new Error('a gap');
+  const bytes = event.type === 'output' ? Buffer.from(event.bytes).toString('base64') : '';
+  appendFileSync(eventsFile, `${JSON.stringify({ processId, seq: event.seq, bytes })}\n`);
 }
 
 await Promise.all([write(), read()]);
