@@ -111,8 +111,8 @@ export const reasons = {
   otherEpoch: {
     code: invalidRequest,
     retryable: false,
-    meaning: 'The cursor belongs to another life of the server; `data.epoch` names the present one.',
-    action: 'Begin without a cursor; the events it counted are gone.',
+    meaning: 'The session or cursor belongs to another life of the server; `data.epoch` names the present one.',
+    action: 'Begin without it; the processes it named and the events it counted are gone.',
   },
   unknownProcess: {
     code: invalidRequest,

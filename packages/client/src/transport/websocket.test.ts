@@ -172,6 +172,15 @@ describe('a refused upgrade', () => {
     });
   });
 
+  it('is final also when the body it announced does not come', async () => {
+    const http = createServer();
+    http.on('upgrade', (_request, socket) => {
+      socket.write('HTTP/1.1 403 Refused\r\nContent-Length: 100\r\n\r\nno entry');
+    });
+    const connecting = connect({ url: await listen(http) });
+    await expect(connecting).rejects.toMatchObject({ code: 'REFUSED', data: { status: 403, body: 'no entry' } });
+  });
+
   it('with 401 asks once for another token', async () => {
     const tokens: unknown[] = [];
     const url = await refuseWith(401, 'expired');

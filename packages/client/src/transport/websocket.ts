@@ -18,8 +18,9 @@ export interface WebSocketOptions {
   readonly token?: string | ((context: TokenContext) => string | Promise<string>) | undefined;
 }
 
-/** How much of a refusal's body an error carries. */
+/** How much of a refusal's body an error carries, and how long it may pause before it is taken for the end. */
 const BODY_BYTES = 1_024;
+const BODY_PAUSE_MS = 500;
 /** Refusals that pass: timeout, too many requests, and faults of a server or of a proxy whose server restarts. */
 const isPassing = (status: number): boolean => status === 408 || status === 429 || status >= 500;
 
@@ -145,6 +146,8 @@ function startOfBody(response: IncomingMessage): Promise<string> {
       body = Buffer.concat([body, chunk]);
       if (body.length >= BODY_BYTES) done();
     });
+    // The status has decided; a body that does not come must not turn it into a connection that is too slow.
+    response.setTimeout(BODY_PAUSE_MS, done);
     response.on('end', done);
     response.on('close', done);
     response.on('error', done);
