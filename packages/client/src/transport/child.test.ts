@@ -1,7 +1,9 @@
+import { limits } from '@exec-server/protocol';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Client } from '../client.js';
 import { connect } from '../connect.js';
 import { isClientError } from '../errors.js';
+import { FakeClock } from '../testSupport/fakeClock.js';
 
 const clients: Client[] = [];
 afterEach(async () => {
@@ -65,6 +67,20 @@ describe('a stdio server', () => {
     const client = await connect({ command: script(body), env: { MARK: 'here' }, cwd: '/' });
     clients.push(client);
     expect(client.environmentInfo.cwd).toBe('/ here');
+  });
+
+  it('is not asked for signs of life, and not given up when it stands still: its pipes end with it', async () => {
+    const clock = new FakeClock();
+    const body = `
+      await shakeHands({});
+      const seen = [];
+      for await (const { id, method } of lines) say({ id, result: { seen: seen.push(method) } });
+    `;
+    const client = await connect({ command: script(body), clock });
+    clients.push(client);
+    clock.advance(2 * limits.IDLE_LIMIT_MS);
+    expect([client.state, clock.pending]).toEqual(['ready', 0]);
+    expect(await client.call('environment/status', {})).toEqual({ seen: 1 });
   });
 
   it('leaves no process behind, those it started included', async () => {
