@@ -81,6 +81,12 @@ export class Trial {
     return this.tag.pids().filter((pid) => pid !== this.serverPid);
   }
 
+  /** Waits until so many of them show their tag: within its exec a process shows none. Resolves with their pids. */
+  async family(count: number): Promise<number[]> {
+    await until(() => this.relatives().length === count, `${count} processes of the test to be alive`);
+    return this.relatives();
+  }
+
   /** Descriptors of the server without the pipes it keeps ready, of which it has both ends. */
   descriptors(): number {
     const ends = new Map<string, number>();

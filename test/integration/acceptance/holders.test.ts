@@ -23,13 +23,13 @@ describe.each(wires)('held streams over %s', (wire) => {
     expect(held.order).toEqual(['output', 'exited', 'closed']);
 
     // The holder was not touched, neither by the close nor by a plain terminate.
-    expect(trial.relatives()).toHaveLength(1);
+    await trial.family(1);
     const { processId } = held.handle;
     expect(await trial.client.call('process/terminate', { processId })).toEqual({ running: false });
     const kept = await trial.client.call('process/terminate', { processId, wait: true });
     expect(kept).toMatchObject({ running: false, exit: { exitCode: 7, reason: 'exited' } });
     expect(kept.left?.map(({ argv }) => argv)).toEqual([['sleep', '30']]);
-    expect(trial.relatives()).toHaveLength(1);
+    await trial.family(1);
 
     const ended = await trial.client.call('process/terminate', { processId, leftovers: 'kill' });
     expect(ended).toMatchObject({ running: false, left: [], exit: { exitCode: 7 } });
@@ -109,7 +109,7 @@ describe.each(wires)('held streams over %s', (wire) => {
     expect(await held.handle.closed()).toEqual({ reason: 'ended', holders: undefined });
     await held.over;
     expect(held.text).toBe('done\r\n');
-    expect(trial.relatives()).toHaveLength(1);
+    await trial.family(1);
     const ended = await trial.client.call('process/terminate', { processId: held.id, leftovers: 'kill' });
     expect(ended).toMatchObject({ running: false, left: [] });
   });

@@ -38,7 +38,7 @@ describe.each(wires)('process ids over %s', (wire) => {
     const again = await adopt({ ...rest, argv, processId });
     expect(again).toMatchObject({ processId, existing: true, pid: first.pid });
     expect(again).not.toHaveProperty('exit');
-    expect(trial.relatives()).toEqual([first.pid]);
+    expect(await trial.family(1)).toEqual([first.pid]);
     await trial.client.call('process/terminate', { processId, wait: true });
     expect(await adopt(body)).toMatchObject({
       existing: true,
@@ -70,7 +70,7 @@ describe.each(wires)('process ids over %s', (wire) => {
       await expect(adopt({ ...body, ...change })).rejects.toMatchObject({ data: { reason: 'startDiffers' } });
     }
     await expect(start(body)).rejects.toMatchObject({ code: 'DUPLICATE_PROCESS' });
-    expect(trial.relatives()).toHaveLength(1);
+    await trial.family(1);
     await trial.client.call('process/terminate', { processId: body.processId });
   });
 
@@ -79,7 +79,7 @@ describe.each(wires)('process ids over %s', (wire) => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => adopt(body)));
     expect(new Set(answers.map(({ pid }) => pid)).size).toBe(1);
     expect(answers.filter(({ existing }) => existing !== true)).toHaveLength(1);
-    expect(trial.relatives()).toHaveLength(1);
+    await trial.family(1);
     await trial.client.call('process/terminate', { processId: body.processId });
   });
 
