@@ -52,6 +52,8 @@ export class Session {
   readonly #observers = new Set<Observer>();
   /** Clients that lost the session to another one. */
   readonly #losers = new Set<string>();
+  /** The client that had it before it was detached. */
+  #lastAttachId: string | undefined;
   /** Whether the present attachment gets new processes at once: not before its predecessor's requests have settled. */
   #following = false;
   #previous: Promise<unknown> = Promise.resolve();
@@ -107,6 +109,7 @@ export class Session {
   detach(attachment: Attachment): void {
     if (this.#attachment !== attachment) return;
     this.#attachment = undefined;
+    this.#lastAttachId = attachment.attachId;
     this.#following = false;
     this.#previous = Promise.all([this.#previous, attachment.settled()]).then(() => undefined);
     this.#lease = lease.detach(this.#lease, this.leaseMs, this.#clock.now());
@@ -116,22 +119,27 @@ export class Session {
 
   /** The connection that controls it gives it up to another client. */
   lose(attachment: Attachment): void {
-    const { attachId } = attachment;
-    if (attachId !== undefined) this.#losers.add(attachId);
+    this.#remember(attachment.attachId);
+    this.detach(attachment);
+  }
+
+  /** It is taken over by this client: whoever had it last does not get it back by dialing again. */
+  takenBy(attachId: string | undefined): void {
+    if (attachId !== undefined) this.#losers.delete(attachId);
+    if (this.#attachment === undefined && this.#lastAttachId !== attachId) this.#remember(this.#lastAttachId);
+  }
+
+  #remember(loser: string | undefined): void {
+    if (loser !== undefined) this.#losers.add(loser);
     for (const oldest of this.#losers) {
       if (this.#losers.size <= limits.TAKEN_OVER_REMEMBERED) break;
       this.#losers.delete(oldest);
     }
-    this.detach(attachment);
   }
 
   /** Whether this client lost the session, and has not taken it back. */
   hasLost(attachId: string | undefined): boolean {
     return attachId !== undefined && this.#losers.has(attachId);
-  }
-
-  takenBack(attachId: string | undefined): void {
-    if (attachId !== undefined) this.#losers.delete(attachId);
   }
 
   /** Its pushes begin with its first reads. Neither the lease nor the pace of any process depends on it. */

@@ -415,6 +415,18 @@ describe('a session that is taken over', () => {
     expect(await sessions.resume(session.id, client('first'))).toBe(session);
   });
 
+  it('is lost by the client whose connection was cut before it was taken over', async () => {
+    const { sessions } = store();
+    const first = client('first');
+    const session = await sessions.create(first, undefined);
+    session.detach(first);
+    const second = client('second');
+    await sessions.resume(session.id, second, true);
+    session.detach(second);
+    expect(await refusal(sessions.resume(session.id, client('first')))).toBe('takenOver');
+    expect(await sessions.resume(session.id, client('second'), true)).toBe(session);
+  });
+
   it('is lost by a client that went silent as well', async () => {
     const { sessions } = store();
     const first = client('first');

@@ -87,7 +87,7 @@ export class SessionStore {
       this.end(session, 'its lease was over');
       throw this.#missing(id);
     }
-    if (takeOver) session.takenBack(attachment.attachId);
+    if (takeOver) session.takenBy(attachment.attachId);
     else if (session.hasLost(attachment.attachId)) {
       throw new WireError('takenOver', `session ${id} was taken over by another client`);
     }
