@@ -328,4 +328,34 @@ describe('a process that another client takes over', () => {
     expect(taken.digest).toBe(seqDigest(lines));
     await second.close();
   });
+
+  it('goes on behind a cursor that lies far beyond what the first one acknowledged', async () => {
+    await using server = createExecServer();
+    const { url } = await server.listen();
+    const first = await connect({ url });
+    // Without a handle nothing is acknowledged.
+    const { processId } = await first.call('process/start', {
+      processId: 'job',
+      argv: ['sh', '-c', 'head -c 1500000 /dev/zero; cat'],
+      cwd: '/',
+      env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin' },
+      tty: false,
+      pipeStdin: true,
+    });
+    let cursor = 0;
+    for (let bytes = 0; bytes < 1_500_000; ) {
+      const { chunks } = await first.call('process/read', { processId, afterSeq: cursor, waitMs: 10_000 });
+      for (const { chunk } of chunks) bytes += Buffer.from(chunk, 'base64').length;
+      cursor = chunks.at(-1)?.seq ?? cursor;
+    }
+    const { sessionId } = first;
+    await first.detach();
+    const second = await connect({ url, resumeSessionId: sessionId });
+    const handle = await second.attach(processId, { afterSeq: cursor });
+    await handle.end('three more lines\n');
+    let output = '';
+    for await (const piece of handle.text()) output += piece;
+    expect(output).toBe('three more lines\n');
+    await second.close();
+  });
 });

@@ -19,7 +19,7 @@ import { type FloodTaken, takeFlood } from '../support/takeFlood.js';
 import { until } from '../support/until.js';
 
 const MIB = 1024 * 1024;
-const LINES = scaled(12, 100) * (MIB / 16);
+const LINES = scaled(16, 100) * (MIB / 16);
 const BYTES = floodBytes(LINES);
 
 let folder: string;
@@ -161,9 +161,9 @@ async function serveOnDisk(path: string, mib: number): Promise<{ url: string; ch
   return undefined;
 }
 
-describe('on a disk of 6 MiB, a flood while nobody is attached', () => {
+describe('on a disk of 4 MiB, a flood while nobody is attached', () => {
   it('is told exactly where it is gone, each time anew', async (context) => {
-    const served = await serveOnDisk(folder, 6);
+    const served = await serveOnDisk(folder, 4);
     if (served === undefined) return context.skip('this host lets nobody mount a disk of its own');
     const { url, child } = served;
     for (let round = 0; round < 2; round += 1) expectAccounted(await takeAfterwards(url), WINDOW_BYTES);

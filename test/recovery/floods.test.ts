@@ -12,6 +12,7 @@ import { floodArgv, floodBytes } from '../support/flood.js';
 import { ManualClock } from '../support/manualClock.js';
 import { Peaks } from '../support/peaks.js';
 import { joinByProxy, type Proxied } from '../support/proxied.js';
+import { runClock } from '../support/runClock.js';
 import { full, scaled } from '../support/scale.js';
 import { seeded } from '../support/seeded.js';
 import { type FloodTaken, takeFlood } from '../support/takeFlood.js';
@@ -186,6 +187,36 @@ describe(`a flood of ${BYTES} bytes over ${CUTS} cuts, some lasting, and one bef
   );
 });
 
+describe('a flood under pause whose reader has stalled', () => {
+  it('is held back where it was, however often the connection is cut', async () => {
+    const joined = await joinByProxy();
+    const { client, server, proxy } = joined;
+    const handle = await client.start({ argv: floodArgv(LINES), detached: 'pause' });
+    const peaks = new Peaks(joined);
+    let losses = 0;
+    client.onState((state) => {
+      if (state === 'recovering') losses += 1;
+    });
+    let stalled = false;
+    const taken = await takeFlood(handle, async () => {
+      if (stalled) return;
+      stalled = true;
+      for (let cut = 1; cut <= scaled(8, 50); cut += 1) {
+        await until(() => server.gauges().heldBackProcesses === 1, 'the flood to be held back');
+        proxy.cut();
+        await until(() => losses === cut && client.state === 'ready', `the connection to be back after cut ${cut}`);
+        const { processes } = await client.list();
+        // Nothing of it was acknowledged, so no more than this may be written.
+        expect(processes[0]?.outputBytes, `after cut ${cut}`).toBeLessThanOrEqual(WINDOW_BYTES);
+      }
+    });
+    expect(taken.order).toEqual(['exited', 'closed']);
+    expect(taken.view).toMatchObject({ received: BYTES, lost: 0, digest: DIGEST });
+    expect(peaks.stop().spooledBytes).toBe(0);
+    await joined.expectClean();
+  });
+});
+
 /** Takes until `bytes` were there, then lets `then` act; resolves with how it ended. */
 async function takeUntil(handle: ProcessHandle, bytes: number, then: () => Promise<void>): Promise<unknown> {
   let acting: Promise<void> | undefined;
@@ -216,7 +247,9 @@ describe('a flood whose session cannot be taken up again', () => {
     });
     expect(failure).toMatchObject({ code: 'SESSION_EXPIRED' });
     await expect(handle.wait()).rejects.toMatchObject({ code: 'SESSION_EXPIRED' });
+    const stopClock = runClock(clock);
     await joined.expectClean();
+    stopClock();
   });
 
   it('ends with a word about the session, not about an unknown process, when the server was restarted', async () => {

@@ -9,6 +9,7 @@ import { FakePlatform } from '../support/fakePlatform.js';
 import { behind, Gate } from '../support/gate.js';
 import { ManualClock } from '../support/manualClock.js';
 import { RawError, startOf } from '../support/rawPeer.js';
+import { runClock } from '../support/runClock.js';
 import { scaled } from '../support/scale.js';
 import { seeded } from '../support/seeded.js';
 import { until } from '../support/until.js';
@@ -24,7 +25,10 @@ interface Served {
   expectClean(): Promise<void>;
 }
 
-async function serve(options: ExecServerOptions = {}, rules: readonly FaultRule[] = []): Promise<Served> {
+async function serve(
+  options: Omit<ExecServerOptions, 'clock'> & { readonly clock?: ManualClock } = {},
+  rules: readonly FaultRule[] = [],
+): Promise<Served> {
   const server = createExecServer(options);
   const { url } = await server.listen();
   const proxy = await startFaultProxy({ target: url, rules });
@@ -34,9 +38,11 @@ async function serve(options: ExecServerOptions = {}, rules: readonly FaultRule[
     proxy,
     client,
     expectClean: async () => {
+      const stopClock = options.clock === undefined ? () => {} : runClock(options.clock);
       await client.cut();
       await proxy.close();
       await server.close();
+      stopClock();
       expect(server.gauges()).toMatchObject({ connections: 0, sessions: 0, processes: 0, pendingRequests: 0 });
       expect(server.gauges()).toMatchObject({ retainedBytes: 0, spooledBytes: 0, spoolPendingBytes: 0 });
     },

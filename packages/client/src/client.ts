@@ -147,6 +147,8 @@ export class Client implements AsyncDisposable {
       registry.remove(record);
       throw error;
     }
+    // The server counts from what was acknowledged, by whomever it was: what lies before the cursor is not waited for.
+    record.repeatAck();
     // Who iterates the handle at once has begun by then; nobody else holds back the process.
     this.#session.clock.timer(0, () => record.removeConsumer(caller));
     return this.#handle(record, afterSeq);

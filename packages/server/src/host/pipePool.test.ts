@@ -62,7 +62,7 @@ describe('a batch of pipes', () => {
   ])('is refused when the shell %s', async (_name, text, outcome) => {
     const before = descriptors();
     expect(await makePipes(script(text), 8)).toEqual(outcome);
-    await vi.waitFor(() => expect(descriptors()).toBe(before));
+    await vi.waitFor(() => expect(descriptors()).toBeLessThanOrEqual(before));
   });
 
   it('is refused when there is no such shell', async () => {
@@ -70,7 +70,7 @@ describe('a batch of pipes', () => {
     expect(await makePipes({ program: '/no/such/shell', args: () => [], most: 1 }, 1)).toEqual({
       outcome: 'unsuitable',
     });
-    await vi.waitFor(() => expect(descriptors()).toBe(before));
+    await vi.waitFor(() => expect(descriptors()).toBeLessThanOrEqual(before));
   });
 });
 
@@ -135,6 +135,6 @@ describe('the pool', () => {
     const [result] = await Promise.allSettled([taking, pool.close()]);
     expect(result).toMatchObject({ status: 'rejected', reason: { reason: 'serverStopping' } });
     await expect(pool.take(1)).rejects.toMatchObject({ reason: 'serverStopping' });
-    await vi.waitFor(() => expect(descriptors()).toBe(before));
+    await vi.waitFor(() => expect(descriptors()).toBeLessThanOrEqual(before));
   });
 });

@@ -373,7 +373,7 @@ describe('a start that fails', () => {
       }
       for (const fd of fillers.splice(0)) closeSync(fd);
       expect(outcomes).toEqual(new Set(['tooManyOpenFiles', 'started']));
-      await vi.waitFor(() => expect(descriptors()).toBe(before));
+      await vi.waitFor(() => expect(descriptors()).toBeLessThanOrEqual(before));
       expect(children()).toEqual([]);
     },
   );
@@ -399,7 +399,7 @@ describe('many starts', () => {
     };
     await Promise.all(Array.from({ length: 8 }, worker));
     await host.close();
-    await vi.waitFor(() => expect(descriptors()).toBe(before));
+    await vi.waitFor(() => expect(descriptors()).toBeLessThanOrEqual(before));
     expect(children()).toEqual([]);
   });
 

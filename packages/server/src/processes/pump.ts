@@ -38,7 +38,7 @@ export class Pump implements FrameSource {
   #sentSeq: Seq;
   /** Last seq the client has for sure. */
   #ackedSeq: Seq;
-  /** Behind it everything that was sent is on the way: what was acknowledged, or the cursor the client came with. */
+  /** Behind it everything that was sent is on the way: what was acknowledged, or the cursor the client chose to follow. */
   #creditSeq: Seq;
   #held: boolean;
   /** What was pushed behind a hole that the client has not been told of. */
@@ -151,9 +151,9 @@ export class Pump implements FrameSource {
 
   #goOn(sentSeq: Seq, afterSeq: Seq): void {
     if (this.#ended) return;
-    // A client with flow control may still want what it has not acknowledged, whatever its cursor.
+    // A client with flow control may hold what it has not acknowledged, whatever its cursor, and go on being behind.
     const ackedSeq = this.#options.tellsGaps ? this.process.lastDeliveredSeq : afterSeq;
-    this.#startBehind(sentSeq, ackedSeq, afterSeq);
+    this.#startBehind(sentSeq, ackedSeq, ackedSeq);
   }
 
   #startBehind(sentSeq: Seq, ackedSeq: Seq, cursor: Seq): void {
