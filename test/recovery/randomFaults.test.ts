@@ -81,7 +81,8 @@ describe('known processes over a connection that goes wrong at random', () => {
       const work = async (): Promise<void> => {
         for (let seed = seeds.shift(); seed !== undefined && failures.length < 3; seed = seeds.shift()) {
           try {
-            faults += await runFaults(seed);
+            const happened = await runFaults(seed);
+            faults += happened;
           } catch (error) {
             failures.push(error instanceof Error ? error.message : String(error));
           }
