@@ -1,7 +1,8 @@
 /** Random programs against the real server and client, and against a model that says what must come out. */
 import fc from 'fast-check';
 import { expect, it, vi } from 'vitest';
-import { Model, programs } from '../support/modelCommands.js';
+import { Model } from '../support/modelCommand.js';
+import { programs } from '../support/modelPrograms.js';
 import { scaled } from '../support/scale.js';
 import { World } from '../support/world.js';
 
