@@ -139,6 +139,8 @@ export const retire = (): Command =>
       for (const follower of party.followers.values()) follower.letGo();
     }
     await world.caughtUp();
+    // A handle that was just attached acknowledges nothing before the next turn of the timers.
+    await new Promise((resolve) => setTimeout(resolve, 0));
     // Behind the acknowledgements.
     await world.controller.client.ping();
     world.clock.advance(RETENTION_MS);
