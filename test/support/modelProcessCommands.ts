@@ -4,17 +4,25 @@ import { expect } from 'vitest';
 import { Follower } from './follower.js';
 import { about, type Command, command, expectRefused, isDown, isUp, MAX_PROCESSES } from './modelCommand.js';
 import { ModelProcess } from './modelProcess.js';
+import type { Party } from './world.js';
 
-export const start = (drops: boolean, cut: boolean): Command =>
+/** Cuts so many turns later, each eighth one of the event loop: before the message has left, while it is under way, or when it was answered. */
+async function cutAfter(line: Pick<Party['line'], 'cut'>, turns: number | undefined): Promise<void> {
+  if (turns === undefined) return;
+  for (let turn = 0; turn < turns; turn += 1) await (turn % 8 === 7 ? new Promise(setImmediate) : undefined);
+  line.cut();
+}
+
+export const start = (drops: boolean, cut: number | undefined): Command =>
   command(
-    `start${drops ? ' (drop)' : ''}${cut ? ' into a cut' : ''}`,
+    `start${drops ? ' (drop)' : ''}${cut === undefined ? '' : ` into a cut after ${cut} turns`}`,
     (model) => isUp(model) && model.processes.length < MAX_PROCESSES,
     async (model, world) => {
       const process = new ModelProcess(`p${model.processes.length}`, drops);
       const { client, line, followers } = world.controller;
       const detached = drops ? 'drop' : 'spool';
       const starting = client.start({ processId: process.id, argv: ['scripted'], cwd: '/', stdin: 'pipe', detached });
-      if (cut) line.cut();
+      await cutAfter(line, cut);
       followers.set(process, new Follower(await starting, process, { mayMiss: drops }));
       model.processes.push(process);
       expect(world.platform.children).toHaveLength(model.processes.length);
@@ -102,9 +110,9 @@ async function outcomeOf(write: Promise<void>): Promise<string> {
   }
 }
 
-export const write = (index: number, text: string, cut: boolean): Command =>
+export const write = (index: number, text: string, cut: number | undefined): Command =>
   about(
-    `write ${text}${cut ? ' into a cut' : ''} to`,
+    `write ${text}${cut === undefined ? '' : ` into a cut after ${cut} turns`} to`,
     index,
     ({ forgotten }) => forgotten === undefined,
     async (process, world, _, model) => {
@@ -114,7 +122,7 @@ export const write = (index: number, text: string, cut: boolean): Command =>
         world.waiting.push({ process, text, outcome });
         return;
       }
-      if (cut) line.cut();
+      await cutAfter(line, cut);
       expect(await outcome).toBe(taken(process, text));
     },
   );

@@ -43,15 +43,17 @@ const percent = fc.integer({ min: 0, max: 100 });
 const budget = fc.option(fc.oneof(fc.integer({ min: 1, max: 500 }), fc.constant(200_000)), { nil: undefined });
 const rarely = fc.integer({ min: 0, max: 3 }).map((drawn) => drawn === 0);
 
+/** Turns until the cut. */
+const intoCut = fc.option(fc.nat(40), { nil: undefined, freq: 1 });
 const always = fc.constant(null);
 const weighted: readonly (readonly [number, fc.Arbitrary<Command>])[] = [
-  [4, fc.tuple(rarely, rarely).map(([drops, cutIt]) => start(drops, cutIt))],
+  [4, fc.tuple(rarely, intoCut).map(([drops, cutIt]) => start(drops, cutIt))],
   [4, fc.tuple(index, small).map(([at, sizes]) => emit(at, sizes))],
   [4, fc.tuple(index, large).map(([at, sizes]) => emit(at, sizes))],
   [2, fc.tuple(index, fc.integer({ min: 0, max: 255 })).map(([at, code]) => exit(at, code))],
   [1, index.map(die)],
   [2, index.map(endStreams)],
-  [3, fc.tuple(index, text, rarely).map(([at, words, cutIt]) => write(at, words, cutIt))],
+  [3, fc.tuple(index, text, intoCut).map(([at, words, cutIt]) => write(at, words, cutIt))],
   [1, index.map(takeStdin)],
   [1, index.map(endStdin)],
   [6, fc.tuple(index, percent, budget).map(([at, place, most]) => read(at, place, most))],
