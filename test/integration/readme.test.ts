@@ -33,10 +33,16 @@ describe('the README', () => {
     expect(stdout.split('\n').slice(3).sort()).toEqual(['exit code 3', 'stderr 2 4', 'stdout 1 4']);
   });
 
-  it('of the testing package has an example that runs as it stands', async () => {
-    const program = /```js\n([\s\S]*?)```/.exec(await read('packages/testing/README.md'))?.[1] ?? '';
+  it('of the testing package has an example that runs as it stands, and with the rule it shows', async () => {
+    const readme = await read('packages/testing/README.md');
+    const blocks = [...readme.matchAll(/```(js|ts)\n([\s\S]*?)```/g)].map((match) => match[2] ?? '');
+    const [program = '', rule = ''] = blocks;
+    expect(blocks).toHaveLength(2);
     expect(program).toContain('startFaultProxy');
     expect(await runInWorkspace(program)).toBe('');
+    const withRule = program.replace('const client =', `${rule}\nconst client =`);
+    expect(withRule).not.toBe(program);
+    await runInWorkspace(`import { hasMethod } from '@exec-server/testing';\n${withRule}`);
   });
 
   it('names the same test command as the continuous integration', async () => {

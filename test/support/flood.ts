@@ -21,6 +21,15 @@ export function floodDigest(lines: number): string {
   return hash.digest('hex');
 }
 
+/** The bytes of so many lines. */
+export function floodText(lines: number): Buffer {
+  const blocks: Buffer[] = [];
+  for (let line = 0; line < lines; line += BLOCK_LINES) {
+    blocks.push(block(line / BLOCK_LINES).subarray(0, floodBytes(Math.min(BLOCK_LINES, lines - line))));
+  }
+  return Buffer.concat(blocks);
+}
+
 const firstBlock = Buffer.from(
   Array.from({ length: BLOCK_LINES }, (_, line) => `${String(line).padStart(LINE_BYTES - 1, '0')}\n`).join(''),
   'latin1',

@@ -360,6 +360,19 @@ test('a half close ends one direction and leaves the other', async () => {
   expect(String(await once(client, 'data'))).toBe('the end was seen');
 });
 
+test.each(['up', 'down'] as const)(
+  'a connection of which one direction has ended (%s) can still be cut',
+  async (direction) => {
+    const { proxy, happened } = await proxyOf({ target: await echoServer() });
+    const client = await clientOf(proxy);
+    proxy.halfClose(direction);
+    proxy.cut();
+    expect(await client.closed).toBe(1006);
+    expect(await happened('closed')).toMatchObject([{ detail: 'cut' }]);
+    expect(proxy.counters).toMatchObject({ open: 0, cuts: 1 });
+  },
+);
+
 test('a cut can come after a silent while, and an orderly one sends what was taken', async () => {
   const target = await rawServer((socket) => socket.pipe(socket));
   const { proxy, happened } = await proxyOf({ target });

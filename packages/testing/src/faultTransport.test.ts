@@ -1,5 +1,5 @@
 import { type CloseReason, memoryTransportPair, type Transport } from '@exec-server/protocol';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { faultTransport, type FaultTransportOptions } from './faultTransport.js';
 
 /** One end that keeps what it hears. */
@@ -240,4 +240,54 @@ test('a half close ends one direction and leaves the other', async () => {
   await settled();
   expect(farEnd.messages).toEqual(['c']);
   expect(nearEnd.closed).toEqual([]);
+});
+
+test.each([
+  ['before', { direction: 'down', beforeMessage: (text: string) => text === 'b' }],
+  ['after', { direction: 'down', afterMessage: (text: string) => text === 'b' }],
+] as const)('a direction that ends right %s a message ends behind it', async (_, when) => {
+  const { near, far, nearEnd } = pairOf({ rules: [{ when, do: { type: 'halfClose', direction: 'down' } }] });
+  near.stall('down');
+  send(far, 'a', 'b');
+  await settled();
+  near.release('down');
+  send(far, 'c');
+  await settled();
+  expect(nearEnd.messages).toEqual(['a', 'b']);
+  expect(nearEnd.counts.ended).toBe(1);
+});
+
+test('a listener that closes when it hears of an end in the middle of its own message has closed', async () => {
+  const [inner, far] = memoryTransportPair();
+  const farEnd = listen(far);
+  const near = faultTransport(inner, {
+    rules: [
+      {
+        when: { direction: 'up', beforeMessage: (text) => text === 'b' },
+        do: { type: 'halfClose', direction: 'down' },
+      },
+    ],
+  });
+  const closed = new Promise<CloseReason>((resolve) => {
+    near.start({ message: () => {}, drained: () => {}, ended: () => near.close(), closed: resolve });
+  });
+  send(near, 'a', 'b');
+  expect(await closed).toEqual({ kind: 'closed', detail: 'closed here' });
+  await settled();
+  expect(farEnd.messages).toEqual(['a', 'b']);
+});
+
+test('a silence that ends with a cut ends so for the far side too when the near one closes before', async () => {
+  const { near, far, nearEnd, farEnd } = pairOf({
+    rules: [{ when: { direction: 'up', afterMessages: 1 }, do: { type: 'cut', silentMs: 5 } }],
+  });
+  send(near, 'a');
+  near.close();
+  await settled();
+  expect(nearEnd.closed).toHaveLength(1);
+  expect(farEnd.closed).toEqual([]);
+  await vi.waitUntil(() => farEnd.closed.length > 0);
+  send(far, 'b');
+  expect(farEnd.messages).toEqual(['a']);
+  expect(nearEnd.closed).toHaveLength(1);
 });

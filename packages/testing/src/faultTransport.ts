@@ -59,6 +59,8 @@ class FaultTransport implements FaultyTransport {
   readonly #receiving: MessageGate<string>;
   readonly #sendDirection: Direction;
   readonly #timers = new Set<NodeJS.Timeout>();
+  /** Ends a silence; outlives this end, because the other one does not know that it has closed. */
+  #cutDue: NodeJS.Timeout | undefined;
   #listener: TransportListener | undefined;
   #paused = false;
   #silent = false;
@@ -112,7 +114,10 @@ class FaultTransport implements FaultyTransport {
       return;
     }
     this.#inner.start({
-      message: (text) => this.#receiving.push(text),
+      message: (text) => {
+        this.#receiving.push(text);
+        this.#settle();
+      },
       drained: () => {
         if (this.#closed === undefined) listener.drained();
       },
@@ -133,6 +138,8 @@ class FaultTransport implements FaultyTransport {
   send(message: string | Uint8Array): void {
     if (this.#closed !== undefined || this.#closing !== undefined) return;
     this.#sending.push(message);
+    // A rule that ended something in the middle of this message waits for it to have passed.
+    this.#settle();
   }
 
   pause(): void {
@@ -162,6 +169,7 @@ class FaultTransport implements FaultyTransport {
   cut(detail = 'cut on purpose'): void {
     const reason: CloseReason = { kind: 'cut', detail };
     const wasOpen = this.#closed === undefined;
+    clearTimeout(this.#cutDue);
     if (wasOpen) this.#stop(reason);
     this.#inner.abort(reason);
     // Later, because a rule may cut in the middle of a `send` of the listener.
@@ -222,7 +230,8 @@ class FaultTransport implements FaultyTransport {
       case 'cut':
         if (action.silentMs === undefined) return this.cut();
         this.silence();
-        return this.#after(action.silentMs, () => this.cut());
+        this.#cutDue ??= setTimeout(() => this.cut(), action.silentMs);
+        return;
       case 'stall':
         return this.stall(action.direction, action.ms);
       case 'silence':

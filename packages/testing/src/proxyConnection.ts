@@ -87,8 +87,11 @@ export class ProxyConnection {
   }
 }
 
-/** A socket that is still being dialled has nobody to reset, and would wait for its dial first. */
+/**
+ * A socket that is still being dialled has nobody to reset, and would wait for its dial first. One whose own direction has
+ * ended cannot be reset: libuv refuses to (uv_tcp_close_reset), and Node then never closes it. Its peer has the end already.
+ */
 function reset(socket: Socket): void {
-  if (socket.connecting) socket.destroy();
+  if (socket.connecting || socket.writableEnded) socket.destroy();
   else socket.resetAndDestroy();
 }
