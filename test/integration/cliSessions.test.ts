@@ -194,6 +194,17 @@ describe('a session that is not to be had', () => {
     expect(result.stderr.split('\n')).toHaveLength(1);
   });
 
+  it('its server was restarted', async () => {
+    await detach('sleep', '600');
+    await server.stop();
+    server = await serve('--listen', server.url);
+    for (const args of [['ps'], ['attach', 'any'], ['kill', 'any']] as const) {
+      const { stderr, exitCode } = await onSession(...args);
+      expect(stderr).toMatch(/was restarted/);
+      expect(exitCode).toBe(1);
+    }
+  });
+
   it('it has ended, it has no such process, or somebody else holds it', async () => {
     const gone = await command(['ps', '--url', server.url, '--session', 'no-such-session']);
     expect(gone).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/no longer has the session/) as unknown });

@@ -13,6 +13,8 @@ export interface ServerChoice {
 
 export interface SessionWish {
   readonly resumeSessionId?: string | undefined;
+  /** The life of the server the session belongs to. */
+  readonly epoch?: string | undefined;
   readonly leaseMs?: number | undefined;
   readonly attach?: 'control' | 'observe' | undefined;
   readonly takeOver?: boolean | undefined;

@@ -50,12 +50,17 @@ export class RunSession {
     const server = { url: urlOf(choice, record), tokenFile };
     const wish = { leaseMs: leaseMs ?? record?.leaseMs };
     if (record !== undefined) {
-      const client = await openClient('run', server, { ...wish, resumeSessionId: record.sessionId }).catch(ended);
+      const client = await openClient('run', server, {
+        ...wish,
+        resumeSessionId: record.sessionId,
+        epoch: record.epoch,
+      }).catch(ended);
       if (client !== undefined) return new RunSession(client, false, file);
     }
     const client = await openClient('run', server, wish);
     try {
-      writeSessionFile(file, { url: server.url, sessionId: client.sessionId, ...wish });
+      const epoch = client.serverInfo?.epoch;
+      writeSessionFile(file, { url: server.url, sessionId: client.sessionId, ...wish, epoch });
     } catch (error) {
       await client.close();
       throw error;
@@ -82,5 +87,5 @@ function urlOf({ url, sessionFile = '' }: RunSessionChoice, record: SessionRecor
 
 /** Undefined for a session that has ended; what else went wrong is thrown again. */
 function ended(error: unknown): undefined {
-  if (!isClientError(error) || error.code !== 'SESSION_EXPIRED') throw error;
+  if (!isClientError(error) || (error.code !== 'SESSION_EXPIRED' && error.code !== 'SERVER_GONE')) throw error;
 }

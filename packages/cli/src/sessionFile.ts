@@ -9,6 +9,8 @@ export interface SessionRecord {
   readonly sessionId: string;
   /** How long the session was asked to live while nobody is attached; its successor is asked for the same. */
   readonly leaseMs?: number | undefined;
+  /** The life of the server that made it: after a restart that is said, and not that the session has expired. */
+  readonly epoch?: string | undefined;
 }
 
 /** Undefined when there is no such file. Throws CommandError when it cannot be read or is something else. */
@@ -56,5 +58,6 @@ function parse(text: string): SessionRecord | undefined {
   const { url, sessionId } = value;
   if (typeof url !== 'string' || typeof sessionId !== 'string') return undefined;
   const leaseMs = 'leaseMs' in value && typeof value.leaseMs === 'number' ? value.leaseMs : undefined;
-  return { url, sessionId, leaseMs };
+  const epoch = 'epoch' in value && typeof value.epoch === 'string' ? value.epoch : undefined;
+  return { url, sessionId, leaseMs, epoch };
 }

@@ -25,12 +25,12 @@ export async function inSession(
   { attach, takeOver, otherWays }: Attachment,
   use: (client: Client) => Promise<number>,
 ): Promise<number> {
-  const { url, sessionId, leaseMs } = chosen(choice);
+  const { url, sessionId, leaseMs, epoch } = chosen(choice);
   try {
     const client = await openClient(
       command,
       { url, tokenFile: choice.tokenFile },
-      { resumeSessionId: sessionId, leaseMs, attach, takeOver },
+      { resumeSessionId: sessionId, epoch, leaseMs, attach, takeOver },
     );
     try {
       return await use(client);
