@@ -3,11 +3,7 @@
  * envelope, and what is pending when the transport closes.
  */
 import {
-  AbstractMessageReader,
-  AbstractMessageWriter,
   createMessageConnection,
-  type DataCallback,
-  type Disposable,
   type Logger,
   Message,
   type MessageConnection,
@@ -18,6 +14,8 @@ import { decodeEnvelope, type Envelope, encodeRequestId } from '../envelope.js';
 import { ErrorCode, WireError } from '../errors.js';
 import type { RequestId } from '../ids.js';
 import { INBOUND_QUEUE_BYTES, MAX_REPLY_BYTES } from '../limits.js';
+import { EnvelopeReader, EnvelopeWriter } from './envelopeStreams.js';
+import { RemoteError, TransportClosedError } from './peerErrors.js';
 import type { CloseReason, Transport } from './transport.js';
 
 export interface PeerHandlers {
@@ -44,28 +42,6 @@ export interface PeerOptions {
   readonly directNotifications?: boolean;
 }
 
-/** An error answer of the other side. */
-export class RemoteError extends Error {
-  override readonly name = 'RemoteError';
-  readonly code: number;
-  readonly data: unknown;
-  constructor(code: number, message: string, data: unknown) {
-    super(message);
-    this.code = code;
-    this.data = data;
-  }
-}
-
-/** The transport closed before the answer came. */
-export class TransportClosedError extends Error {
-  override readonly name = 'TransportClosedError';
-  readonly reason: CloseReason;
-  constructor(reason: CloseReason) {
-    super(`the connection was lost before the answer came: ${reason.detail}`);
-    this.reason = reason;
-  }
-}
-
 /** Requests of ours carry ids from 1; the library counts from 0. */
 const ID_OFFSET = 1;
 /** Messages waiting in the library's queue, which hands over one a turn, at which reading stops, and goes on. */
@@ -74,35 +50,6 @@ const QUEUE_LOW_WATER = 512;
 
 const isRequestEnvelope = (envelope: Envelope): envelope is Extract<Envelope, { kind: 'request' }> =>
   envelope.kind === 'request';
-
-class EnvelopeReader extends AbstractMessageReader {
-  #deliver: DataCallback | undefined;
-
-  listen(callback: DataCallback): Disposable {
-    this.#deliver = callback;
-    return { dispose: () => (this.#deliver = undefined) };
-  }
-
-  deliver(message: Message): void {
-    this.#deliver?.(message);
-  }
-}
-
-class EnvelopeWriter extends AbstractMessageWriter {
-  readonly #write: (message: Message) => void;
-
-  constructor(write: (message: Message) => void) {
-    super();
-    this.#write = write;
-  }
-
-  write(message: Message): Promise<void> {
-    this.#write(message);
-    return Promise.resolve();
-  }
-
-  end(): void {}
-}
 
 export class Peer {
   readonly transport: Transport;
