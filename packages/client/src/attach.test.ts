@@ -22,6 +22,7 @@ describe('how a client attaches', () => {
   it.each([
     ['attach', { attach: 'observe' }],
     ['takeOver', { takeOver: true }],
+    ['epoch', { epoch: 'e' }],
   ] as const)('%s without a session to attach to is refused before anything is dialed', async (name, options) => {
     const server = new FakeServer();
     await expect(connectWith({ ...options, transport: server.dial }, {})).rejects.toMatchObject({

@@ -1,7 +1,7 @@
 import { ErrorCode } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import { isClientError } from './errors.js';
-import { connectFake, foreignReply, IDLE_TIMERS, settle } from './testSupport/connectFake.js';
+import { connectFake, foreignReply, IDLE_TIMERS, settle, startFake } from './testSupport/connectFake.js';
 import { FakeClock } from './testSupport/fakeClock.js';
 import { extendedReply, readResult } from './testSupport/fakeServer.js';
 
@@ -312,5 +312,48 @@ describe('what the client tells of itself', () => {
     expect(seen).toEqual(['again closed']);
     expect(lines).toContainEqual(expect.stringContaining('bad listener'));
     expect(lines).toContainEqual('initializing -> ready: initialized');
+  });
+});
+
+describe('a call that is larger than the server takes', () => {
+  it.each([
+    ['its bytes', { argv: ['x'.repeat(70 * 1024 * 1024)] }, { bytes: 64 * 1024 * 1024 }],
+    ['its values', { argv: Array.from({ length: 300_000 }, () => 'x') }, { values: 262_144 }],
+  ] as const)('fails alone, by %s, and is not sent', async (_what, start, limit) => {
+    const { client, connection } = await connectFake();
+    await expect(client.start({ argv: [...start.argv] })).rejects.toMatchObject({
+      code: 'REQUEST_TOO_LARGE',
+      data: { method: 'process/start', ...limit },
+    });
+    expect(connection.count('process/start')).toBe(0);
+    expect(client.state).toBe('ready');
+    const handle = await startFake(client, connection, 'p');
+    expect(handle.processId).toBe('p');
+    await client.close();
+  });
+
+  it('is smaller on a foreign server, where a message is one frame of 16 MiB at most', async () => {
+    const { client, connection } = await connectFake({ reply: foreignReply });
+    const starting = client.start({ argv: ['x'.repeat(17 * 1024 * 1024)] });
+    await expect(starting).rejects.toMatchObject({ code: 'REQUEST_TOO_LARGE', data: { bytes: 16 * 1024 * 1024 } });
+    expect(connection.count('process/start')).toBe(0);
+    await client.close();
+  });
+});
+
+describe('the end of a client on a foreign server', () => {
+  it('terminates its processes a few at a time', async () => {
+    const { client, connection } = await connectFake({ reply: foreignReply });
+    for (let index = 0; index < 40; index += 1) await startFake(client, connection, `p${index}`);
+    const closing = client.close();
+    let answered = 0;
+    while (answered < 40) {
+      const request = await connection.next('process/terminate');
+      expect(connection.count('process/terminate') - answered).toBeLessThanOrEqual(16);
+      connection.answer(request, { running: true });
+      answered += 1;
+    }
+    await closing;
+    expect(connection.count('process/terminate')).toBe(40);
   });
 });

@@ -1,5 +1,11 @@
 /** Sends calls: waits for a ready connection, keeps deadline and abort, and treats each method after a cut by its replay policy. */
-import { RemoteError, type RequestMethod, requests, TransportClosedError } from '@exec-server/protocol';
+import {
+  RemoteError,
+  type RequestMethod,
+  requests,
+  RequestTooLargeError,
+  TransportClosedError,
+} from '@exec-server/protocol';
 import { type BoundOptions, Bounds, callErrors } from './bounds.js';
 import type { Clock } from './clock.js';
 import type { Connection } from './connection.js';
@@ -113,6 +119,13 @@ export class Calls {
         value = await bounds.race(request);
       } catch (error) {
         if (error instanceof TransportClosedError) return { kind: 'cut', error };
+        if (error instanceof RequestTooLargeError) {
+          throw new ClientError('REQUEST_TOO_LARGE', error.message, {
+            method: call.method,
+            ...call.data,
+            ...error.limit,
+          });
+        }
         throw error instanceof RemoteError ? fromRemote(error, call.method, call.data) : error;
       }
       const result = call.guard(value);

@@ -102,6 +102,7 @@ export class Client implements AsyncDisposable {
     const host: RunHost = {
       clock,
       start: (start, call) => this.start(start, call),
+      isConnected: () => this.#session.state.name === 'ready',
       isExtended: this.serverInfo !== undefined,
       requireExtended: (what) => this.#requireExtended(what),
     };

@@ -1,5 +1,5 @@
 /** One connection: handshake, requests, and the notices of one transport until it closes. */
-import { type CloseReason, PACKAGE_VERSION, Peer, PROTOCOL_VERSION, WireError } from '@exec-server/protocol';
+import { type CloseReason, limits, PACKAGE_VERSION, Peer, PROTOCOL_VERSION, WireError } from '@exec-server/protocol';
 import type { Clock } from './clock.js';
 import { ClientError } from './errors.js';
 import { type InitializeReply, initializeReply, isProcessMethod, processNotice, type ProcessNotice } from './guards.js';
@@ -116,6 +116,9 @@ export class Connection {
     const reply = initializeReply(await this.#peer.request('initialize', params));
     if (reply === undefined) throw this.violate('the answer to initialize does not decode');
     this.#reply = reply;
+    // A message is one frame; foreign servers take smaller ones.
+    this.#peer.maxRequestBytes =
+      reply.extended === undefined ? limits.MAX_FRAME_BYTES : reply.extended.limits.maxMessageBytes;
     this.#peer.notify('initialized', {});
     // Until here the time for `initialize` is the bound.
     if (!this.#peer.closed) {

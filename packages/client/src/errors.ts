@@ -17,6 +17,7 @@ export const clientErrorCodes = {
   NOT_SUPPORTED: 'This server cannot do what was asked.',
   PROTOCOL_VIOLATION: 'The server sent something that is not this protocol.',
   DUPLICATE_PROCESS: 'The process id is taken.',
+  REQUEST_TOO_LARGE: 'The call is larger than the server takes; nothing was sent, and nothing else is affected.',
   STDIN_CLOSED: 'The standard input of the process takes nothing more; `data.acceptedBytes` of this write were taken.',
   STDIN_FULL: 'Writes that were not awaited wait for the process to read; nothing of this write was taken.',
   SERVER_ERROR: 'The server refused the call; `data` has its code and reason.',

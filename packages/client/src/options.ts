@@ -65,7 +65,7 @@ export interface CommonOptions {
 }
 
 /** Throws NOT_SUPPORTED, naming the option, for a way to attach that does not go together with the rest. */
-export function checkAttach({ attach, takeOver, resumeSessionId }: CommonOptions): void {
+export function checkAttach({ attach, takeOver, epoch, resumeSessionId }: CommonOptions): void {
   const observes = attach === 'observe';
   if (observes && takeOver === true) {
     throw new ClientError(
@@ -73,7 +73,12 @@ export function checkAttach({ attach, takeOver, resumeSessionId }: CommonOptions
       "takeOver takes control, which attach: 'observe' does without; pass one of them",
     );
   }
-  const option = observes ? "attach: 'observe'" : takeOver === true ? 'takeOver' : undefined;
+  const options = [
+    ...(observes ? ["attach: 'observe'"] : []),
+    ...(takeOver === true ? ['takeOver'] : []),
+    ...(epoch === undefined ? [] : ['epoch']),
+  ];
+  const [option] = options;
   if (option === undefined || resumeSessionId !== undefined) return;
   throw new ClientError('NOT_SUPPORTED', `${option} needs resumeSessionId, the session to attach to; nothing was sent`);
 }

@@ -103,6 +103,18 @@ describe('a ping', () => {
     expect(await ping(url)).toBe(false);
   });
 
+  it('is false, and leaves no connection, where a server that was upgraded says nothing', async () => {
+    const clock = new FakeClock();
+    const { url, seen, ended } = await serve({});
+    const pinging = pingWith(url, null, { clock });
+    while (seen.length === 0) await settle();
+    clock.advance(5_000);
+    expect(await pinging).toBe(false);
+    await ended;
+    await settle();
+    expect(clock.pending).toBe(0);
+  });
+
   it('is false where the token function fails', async () => {
     const { url } = await serve({ initialize: extendedReply('s1') });
     const token = (): string => {

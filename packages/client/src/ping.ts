@@ -23,17 +23,20 @@ export function ping(url: string | URL, options: PingOptions = {}): Promise<bool
 /** With the clock of a test. */
 export async function pingWith(
   url: string | URL,
-  { token, timeoutMs = TIMEOUT_MS }: PingOptions,
+  options: PingOptions | null,
   internals: ClientInternals,
 ): Promise<boolean> {
+  const { token, timeoutMs = TIMEOUT_MS } = options ?? {};
   const { clock = systemClock } = internals;
   let answers = false;
   let late = (): void => {};
   const isLate = new Promise<void>((resolve) => (late = resolve));
   const cancel = clock.timer(timeoutMs, late);
   try {
-    const options = { reconnect: false, connectTimeoutMs: timeoutMs, leaseMs: LEASE_MS };
-    const session = new Session(webSocketDialer({ url, token }), options, internals);
+    const wishes = { reconnect: false, connectTimeoutMs: timeoutMs, leaseMs: LEASE_MS };
+    const session = new Session(webSocketDialer({ url, token }), wishes, internals);
+    // A server that says nothing is not waited for to say goodbye.
+    void isLate.then(() => session.abort());
     const opened = session.opened().then(() => (answers = true));
     await Promise.race([opened, isLate]);
     // Its own time is bounded as well, and goes on behind an answer that is due.

@@ -126,6 +126,13 @@ export class Session {
     await this.#lastCarrier?.gone;
   }
 
+  /** Ends it without a word to the server, whose session ends with its lease. */
+  abort(): void {
+    const { connection } = this.#driver;
+    this.#driver.close();
+    connection?.abort();
+  }
+
   log(text: string): void {
     this.#options.onLog?.(text);
   }

@@ -39,7 +39,7 @@ export {
 export { type ByteSink, type ByteSource, byteTransport, type ByteTransportOptions } from './rpc/byteTransport.js';
 export { memoryTransportPair } from './rpc/memoryTransport.js';
 export { Peer, type PeerHandlers, type PeerOptions } from './rpc/peer.js';
-export { RemoteError, TransportClosedError } from './rpc/peerErrors.js';
+export { RemoteError, RequestTooLargeError, TransportClosedError } from './rpc/peerErrors.js';
 export { type SocketLike, socketTransport, type SocketTransportOptions } from './rpc/socketTransport.js';
 export type { CloseReason, Transport, TransportListener } from './rpc/transport.js';
 export { agreeOnVersion, PACKAGE_VERSION, type PeerKind, PROTOCOL_VERSION } from './version.js';

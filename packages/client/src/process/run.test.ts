@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Connected, connectFake, foreignReply, IDLE_TIMERS, settle } from '../testSupport/connectFake.js';
 import { FakeClock } from '../testSupport/fakeClock.js';
+import { chunk, extendedReply, readResult } from '../testSupport/fakeServer.js';
 import type { RunResult } from './run.js';
 
 describe('run', () => {
@@ -215,6 +216,27 @@ describe('a run that takes too long', () => {
     expect(result).toMatchObject({ timedOut: true, exitCode: null, closed: false, durationMs: 6_000 });
     expect(result.text()).toBe('so far');
     expect((await connected.connection.next('process/terminate')).params).toEqual({ processId });
+    await connected.client.close();
+  });
+
+  it('is not given up while the connection is lost: what became of the command is not known', async () => {
+    const { running, processId, clock, connected } = await timedRun();
+    connected.connection.cut();
+    await settle();
+    clock.advance(0);
+    const second = await connected.server.accept();
+    await second.handshake(extendedReply('s1', { resumed: true }));
+    const read = await second.next('process/read');
+    clock.advance(6_000);
+    await settle();
+    second.answer(
+      read,
+      readResult({ nextSeq: 4, exited: true, exitCode: 0, exitedSeq: 3, chunks: [chunk(2, ', and all')] }),
+    );
+    second.closedEvent(processId, 4);
+    const result = await running;
+    expect(result).toMatchObject({ timedOut: false, exitCode: 0, closed: true });
+    expect(result.text()).toBe('so far, and all');
     await connected.client.close();
   });
 

@@ -56,6 +56,8 @@ export interface RunResult {
 export interface RunHost {
   readonly clock: Clock;
   start(options: StartOptions, call: CallOptions): Promise<ProcessHandle>;
+  /** Whether calls reach the server now. */
+  isConnected(): boolean;
   /** Whether the server enforces a timeout itself. */
   readonly isExtended: boolean;
   /** Throws NOT_SUPPORTED when the server is a foreign one. */
@@ -75,7 +77,7 @@ export async function runProcess(host: RunHost, argv: readonly string[], options
   const enforced = timeoutMs !== undefined && host.isExtended;
   const stdin = input === undefined ? 'none' : 'pipe';
   const handle = await host.start({ ...start, argv, stdin, ...(enforced ? { timeoutMs } : {}) }, call);
-  const run = new Run(host.clock, handle, begunAt, maxBytes, onOutput);
+  const run = new Run(host, handle, begunAt, maxBytes, onOutput);
   return await run.complete(input, timeoutMs === undefined ? undefined : { timeoutMs, enforced }, signal);
 }
 
@@ -86,6 +88,7 @@ interface Timeout {
 }
 
 class Run {
+  readonly #host: RunHost;
   readonly #clock: Clock;
   readonly #handle: ProcessHandle;
   readonly #events: AsyncIterableIterator<ProcessEvent, undefined>;
@@ -101,13 +104,14 @@ class Run {
   #stopped: { readonly error: unknown } | undefined;
 
   constructor(
-    clock: Clock,
+    host: RunHost,
     handle: ProcessHandle,
     begunAt: number,
     maxBytes: number,
     onOutput: RunOptions['onOutput'],
   ) {
-    this.#clock = clock;
+    this.#host = host;
+    this.#clock = host.clock;
     this.#begunAt = begunAt;
     this.#handle = handle;
     this.#events = handle.events();
@@ -181,13 +185,22 @@ class Run {
 
   /** The returned function ends the watch. */
   #watch({ timeoutMs, enforced }: Timeout): () => void {
+    let cancel = (): void => {};
     const giveUp = (): void => {
+      if (!this.#host.isConnected()) {
+        // What became of the command is not known: the connection comes back and tells, or the run fails with it.
+        cancel = this.#clock.timer(SLACK_MS, giveUp);
+        return;
+      }
       this.#timedOut = true;
       if (enforced) this.#terminate();
       this.#leave();
     };
-    if (enforced) return this.#clock.timer(timeoutMs + SLACK_MS, giveUp);
-    let cancel = this.#clock.timer(timeoutMs, () => {
+    if (enforced) {
+      cancel = this.#clock.timer(timeoutMs + SLACK_MS, giveUp);
+      return () => cancel();
+    }
+    cancel = this.#clock.timer(timeoutMs, () => {
       this.#timedOut = true;
       this.#terminate();
       cancel = this.#clock.timer(SLACK_MS, giveUp);

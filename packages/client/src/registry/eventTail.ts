@@ -15,7 +15,7 @@ export type Lookup =
 
 export class EventTail {
   readonly #maxBytes: number;
-  #events: ProcessEvent[] = [];
+  #events: (ProcessEvent | undefined)[] = [];
   /** Entries before it are dropped. */
   #head = 0;
   #bytes = 0;
@@ -57,6 +57,8 @@ export class EventTail {
   #evictFirst(): void {
     const event = this.#events[this.#head];
     if (event === undefined) return;
+    // The slot stays until the array is compacted; the bytes must not.
+    this.#events[this.#head] = undefined;
     this.#head += 1;
     this.#bytes -= sizeOf(event) + EVENT_COST_BYTES;
     this.#firstSeq = lastSeqOf(event) + 1;

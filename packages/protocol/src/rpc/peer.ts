@@ -16,6 +16,7 @@ import type { RequestId } from '../ids.js';
 import { INBOUND_QUEUE_BYTES, MAX_REPLY_BYTES } from '../limits.js';
 import { EnvelopeReader, EnvelopeWriter } from './envelopeStreams.js';
 import { RemoteError, TransportClosedError } from './peerErrors.js';
+import { refuseTooLarge } from './requestSize.js';
 import type { CloseReason, Transport } from './transport.js';
 
 export interface PeerHandlers {
@@ -60,6 +61,8 @@ export class Peer {
   /** Library id of an inbound request → its id on the wire. The library would confuse two requests that share an id. */
   readonly #inbound = new Map<number, { readonly wireId: RequestId; readonly bytes: number }>();
   #inboundBytes = 0;
+  /** Params of requests of ours, encoded when their size was looked at. */
+  readonly #encoded = new WeakMap<object, string>();
   readonly #afterReply = new WeakMap<object, (sent: boolean) => void>();
   #whenAnswered: (() => void)[] = [];
   #nextInboundId = 1;
@@ -148,9 +151,21 @@ export class Peer {
     return this.#closeReason !== undefined;
   }
 
-  /** Sends a request. Rejects with RemoteError, or TransportClosedError when the answer cannot come any more. */
+  /** Largest message the other side takes, where it is less than MAX_MESSAGE_BYTES. */
+  maxRequestBytes: number | undefined;
+
+  /**
+   * Sends a request. Rejects with RemoteError, with TransportClosedError when the answer cannot come any more, and with
+   * RequestTooLargeError when it was not sent.
+   */
   async request(method: string, params: unknown): Promise<unknown> {
     if (this.#closeReason !== undefined) throw new TransportClosedError(this.#closeReason);
+    if (typeof params === 'object' && params !== null) {
+      const encoded = JSON.stringify(params);
+      const refused = refuseTooLarge(method, params, encoded, this.maxRequestBytes);
+      if (refused !== undefined) throw refused;
+      this.#encoded.set(params, encoded);
+    }
     try {
       // The library would make a positional list of null.
       return params === undefined || params === null
@@ -263,7 +278,13 @@ export class Peer {
     if (Message.isRequest(message)) {
       this.#sentRequests += 1;
       const { method, params } = message;
-      this.transport.send(JSON.stringify({ id: Number(message.id) + ID_OFFSET, method, params }));
+      const encoded = params === undefined ? undefined : this.#encoded.get(params);
+      const id = Number(message.id) + ID_OFFSET;
+      this.transport.send(
+        encoded === undefined
+          ? JSON.stringify({ id, method, params })
+          : `{"id":${id},"method":${JSON.stringify(method)},"params":${encoded}}`,
+      );
       return;
     }
     if (!Message.isResponse(message)) return;

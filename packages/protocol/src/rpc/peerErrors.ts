@@ -13,6 +13,18 @@ export class RemoteError extends Error {
   }
 }
 
+/** A request is larger than the other side takes; it was not sent. */
+export class RequestTooLargeError extends Error {
+  override readonly name = 'RequestTooLargeError';
+  /** What there is too much of, and how much of it may be. */
+  readonly limit: { readonly bytes: number } | { readonly values: number };
+  constructor(method: string, limit: RequestTooLargeError['limit']) {
+    const most = 'bytes' in limit ? `${limit.bytes} bytes` : `${limit.values} JSON values`;
+    super(`${method} is larger than the other side takes, which is ${most}; nothing was sent`);
+    this.limit = limit;
+  }
+}
+
 /** The transport closed before the answer came. */
 export class TransportClosedError extends Error {
   override readonly name = 'TransportClosedError';
