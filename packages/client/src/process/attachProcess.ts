@@ -40,13 +40,14 @@ export async function attachProcess(
   afterSeq: number,
   call: CallOptions,
 ): Promise<Attached> {
+  const { registry } = host;
   try {
-    const known = await followedRecord(host, processId, call);
-    if (known === undefined) return await attachNew(host, processId, afterSeq, call);
-    known.shared = true;
-    // The cursor is not of this client, so it may be of another process.
-    if (afterSeq > known.cursor) requireReached(processId, afterSeq, await host.read(processId, afterSeq, call));
-    return { record: known, afterSeq, isNew: false, release: () => {} };
+    for (let known = registry.get(processId); known !== undefined; known = registry.get(processId)) {
+      if (await hasBegun(host, known, call)) return await share(host, known, afterSeq, call);
+      registry.remove(known);
+    }
+    // In the turn of the last look, so that two callers never make two records.
+    return await attachNew(host, processId, afterSeq, call);
   } catch (error) {
     const { exit, closedSeq } = endOf(error);
     if (closedSeq === undefined || afterSeq < closedSeq) throw error;
@@ -57,41 +58,35 @@ export async function attachProcess(
 }
 
 /**
- * The record of a process this client follows. A start or a first read of another caller is waited for; when that fails, for
- * reasons that may be those of its caller, whoever waited goes his own way.
+ * Whether a record is there to be shared. A start or a first read of another caller is waited for; when that fails, which may
+ * be for reasons of its caller, whoever waited goes his own way.
  */
-async function followedRecord(
-  { calls, registry }: AttachHost,
-  processId: string,
-  call: CallOptions,
-): Promise<ProcessRecord | undefined> {
-  const bounds = calls.bounds('process/read', call, { processId });
-  try {
-    for (;;) {
-      const known = registry.get(processId);
-      if (known === undefined) return undefined;
-      const wish = known.waitBegun();
-      if (wish === undefined) {
-        if (known.phase === 'live') return known;
-        registry.remove(known);
-        return undefined;
-      }
-      try {
-        const begun = wish.promise.then(
-          () => true,
-          () => false,
-        );
-        if ((await bounds.race(begun)) && known.phase !== 'failed') return known;
-      } finally {
-        wish.forget();
-      }
+async function hasBegun({ calls }: AttachHost, known: ProcessRecord, call: CallOptions): Promise<boolean> {
+  const wish = known.waitBegun();
+  if (wish !== undefined) {
+    const bounds = calls.bounds('process/read', call, { processId: known.processId });
+    try {
+      const begun = wish.promise.then(
+        () => true,
+        () => false,
+      );
+      if (!(await bounds.race(begun))) return false;
+    } finally {
+      wish.forget();
+      bounds.dispose();
     }
-  } finally {
-    bounds.dispose();
   }
+  return known.phase !== 'failed';
 }
 
-/** Registers before it waits for anything, so that two callers never make two records. */
+async function share(host: AttachHost, record: ProcessRecord, afterSeq: number, call: CallOptions): Promise<Attached> {
+  const { processId } = record;
+  record.shared = true;
+  // The cursor is not of this client, so it may be of another process.
+  if (afterSeq > record.cursor) requireReached(processId, afterSeq, await host.read(processId, afterSeq, call));
+  return { record, afterSeq, isNew: false, release: () => {} };
+}
+
 async function attachNew(host: AttachHost, processId: string, afterSeq: number, call: CallOptions): Promise<Attached> {
   const record = host.newRecord(processId, afterSeq);
   host.registry.register(record);
