@@ -155,3 +155,46 @@ describe('a client that detaches in the middle of a flood', () => {
     await second.close();
   });
 });
+
+describe('a process that was read to its close in the first program', () => {
+  it('has ended in the second one, also when the server has let go of it', async () => {
+    const { url } = await server.listen();
+    const first = await connect({ url });
+    const handle = await first.start({ processId: 'done', argv: ['sh', '-c', 'echo out; exit 5'] });
+    for await (const event of handle) expect(event.type).not.toBe('gap');
+    await handle.release();
+    const { sessionId } = first;
+    await first.detach();
+    const second = await connect({ url, resumeSessionId: sessionId });
+    const done = (await second.attachAll({ after: { done: handle.cursor } })).get('done');
+    const events: unknown[] = [];
+    for await (const event of done ?? []) events.push(event);
+    expect(events).toEqual([]);
+    expect(await done?.wait()).toMatchObject({ exitCode: 5 });
+    await done?.closed();
+    await second.close();
+  });
+});
+
+describe('a second program that attaches to one process more than once', () => {
+  it('gets all that is kept from each cursor, also from one before the first it began at', async () => {
+    const { url } = await server.listen();
+    const first = await connect({ url });
+    const handle = await first.start({ processId: 'p', argv: ['sh', '-c', 'echo 1; read _; echo 2'], stdin: 'pipe' });
+    for await (const { type } of handle) if (type === 'output') break;
+    const { sessionId } = first;
+    await first.detach();
+    const second = await connect({ url, resumeSessionId: sessionId });
+    const late = await second.attach('p', { afterSeq: handle.cursor });
+    const all = (await second.attachAll()).get('p');
+    const texts = [all, late].map(async (one) => {
+      let text = '';
+      for await (const piece of one?.text() ?? []) text += piece;
+      return text;
+    });
+    await expect(second.attach('p', { afterSeq: 1_000 })).rejects.toMatchObject({ code: 'OUTPUT_LOST' });
+    await late.end('\n');
+    expect(await Promise.all(texts)).toEqual(['1\n2\n', '2\n']);
+    await second.close();
+  });
+});

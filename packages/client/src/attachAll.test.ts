@@ -30,9 +30,9 @@ async function answerReads(connection: FakeConnection, answers: Readonly<Record<
   return cursors;
 }
 
-async function collect(events: AsyncIterable<ProcessEvent>): Promise<number[]> {
+async function collect(events: AsyncIterable<ProcessEvent> | undefined): Promise<number[]> {
   const seen: number[] = [];
-  for await (const event of events) seen.push(event.type === 'gap' ? -event.throughSeq : event.seq);
+  for await (const event of events ?? []) seen.push(event.type === 'gap' ? -event.throughSeq : event.seq);
   return seen;
 }
 
@@ -124,6 +124,70 @@ describe('attaching to all processes of a session', () => {
     abort.abort();
     await expect(attaching).rejects.toMatchObject({ code: 'ABORTED' });
     expect(client.gauges().processes).toBe(0);
+    await client.close();
+  });
+
+  it('fails the handle alone whose cursor lies behind the last event, and gives the others', async () => {
+    const { client, connection } = await connectFake({ reply });
+    const attaching = client.attachAll({ after: { ahead: 1_000 } });
+    await list(connection, 'ahead', 'other');
+    await answerReads(connection, { ahead: readResult({ nextSeq: 3 }), other: readResult() });
+    const all = await attaching;
+    const error = { code: 'OUTPUT_LOST', data: { processId: 'ahead', lastSeq: 2 } };
+    await expect(all.get('ahead')?.wait()).rejects.toMatchObject(error);
+    await expect(all.get('ahead')?.events().next()).rejects.toMatchObject(error);
+    connection.closedEvent('other', 1);
+    expect(await collect(all.get('other'))).toEqual([1]);
+    expect(connection.received.filter(({ params }) => params['seq'] === 1_000)).toEqual([]);
+    await client.close();
+  });
+
+  it('gives a closed handle for what was read to its close, though the server has let go of it', async () => {
+    const { client, connection } = await connectFake({ reply });
+    const attaching = client.attachAll({ after: { whole: 3, part: 2 } });
+    await list(connection);
+    const expired = { reason: 'expiredProcess', closedSeq: 3, exit: { exitCode: 4, signal: null, reason: 'exited' } };
+    await answerReads(connection, { whole: expired, part: expired });
+    const all = await attaching;
+    expect(await collect(all.get('whole'))).toEqual([]);
+    expect(await all.get('whole')?.wait()).toMatchObject({ exitCode: 4 });
+    expect(await all.get('whole')?.closed()).toEqual({});
+    await all.get('whole')?.flush();
+    await expect(all.get('part')?.events().next()).rejects.toMatchObject({ code: 'OUTPUT_LOST', data: { cursor: 2 } });
+    expect(client.gauges().processes).toBe(0);
+    await client.close();
+  });
+
+  it('waits for a start that is under way', async () => {
+    const { client, connection } = await connectFake();
+    const starting = client.start({ argv: ['x'], processId: 'p' });
+    const start = await connection.next('process/start');
+    const attaching = client.attachAll();
+    await list(connection, 'p');
+    await settle();
+    expect(connection.count('process/read')).toBe(0);
+    connection.answer(start, { processId: 'p', sandboxType: 'none', pid: 1 });
+    const [handle, all] = await Promise.all([starting, attaching]);
+    connection.closedEvent('p', 1);
+    expect(await collect(handle)).toEqual([1]);
+    expect(await collect(all.get('p'))).toEqual([1]);
+    await client.close();
+  });
+
+  it('does not take away what somebody else follows when it fails', async () => {
+    const { client, connection } = await connectFake({ reply });
+    const abort = new AbortController();
+    const attaching = client.attachAll({ signal: abort.signal });
+    attaching.catch(() => undefined);
+    await list(connection, 'a', 'b');
+    connection.answer(await connection.next('process/read'), readResult());
+    await settle();
+    const other = await client.attach('a');
+    abort.abort();
+    await expect(attaching).rejects.toMatchObject({ code: 'ABORTED' });
+    connection.exited('a', 1, 3);
+    expect(await other.wait()).toMatchObject({ exitCode: 3 });
+    expect(client.gauges().processes).toBe(1);
     await client.close();
   });
 

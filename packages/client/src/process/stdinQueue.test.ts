@@ -89,6 +89,30 @@ describe('writes', () => {
     await close();
   });
 
+  it('may end stdin again when the end waited behind one that failed', async () => {
+    const { handle, connection, close } = await startPiped();
+    const [writing, ending] = [handle.write('x'), handle.end()];
+    for (const pending of [writing, ending]) pending.catch(() => undefined);
+    connection.answer(await connection.next('process/write'), { status: 'starting' });
+    const error = { code: 'SERVER_ERROR', data: { reason: 'starting', retryable: true } };
+    await expect(writing).rejects.toMatchObject(error);
+    await expect(ending).rejects.toMatchObject(error);
+    const again = handle.end('x');
+    connection.answer(await connection.next('process/write'), { status: 'accepted' });
+    await again;
+    await close();
+  });
+
+  it('do not go out any more when an end found stdin closed', async () => {
+    const { handle, connection, close } = await startPiped();
+    const ending = handle.end('x');
+    connection.answer(await connection.next('process/write'), { status: 'stdinClosed' });
+    await expect(ending).rejects.toMatchObject({ code: 'STDIN_CLOSED' });
+    await expect(handle.end()).rejects.toMatchObject({ code: 'STDIN_CLOSED' });
+    expect(connection.count('process/write')).toBe(1);
+    await close();
+  });
+
   it('to a process the server does not have fail', async () => {
     const { handle, connection, close } = await startPiped();
     const writing = handle.write('x');
@@ -125,6 +149,23 @@ describe('writes at an offset', () => {
       code: 'SERVER_ERROR',
       data: { reason: 'writeHole', acceptedBytes: 0, serverData: { acceptedOffset: 5 } },
     });
+    await close();
+  });
+
+  it('may end stdin again when the end was refused', async () => {
+    const { handle, connection, close } = await startPiped();
+    const refused = handle.end('abc', { offset: 5 });
+    connection.refuse(await connection.next('process/write'), ErrorCode.invalidParams, 'a hole', {
+      reason: 'writeHole',
+      acceptedOffset: 0,
+    });
+    await expect(refused).rejects.toMatchObject({ data: { reason: 'writeHole' } });
+    const ending = handle.end('abc', { offset: 0 });
+    const request = await connection.next('process/write');
+    expect(request.params).toMatchObject({ offset: 0, eof: true });
+    connection.answer(request, { status: 'accepted' });
+    await ending;
+    await expect(handle.write('more')).rejects.toMatchObject({ code: 'STDIN_CLOSED' });
     await close();
   });
 

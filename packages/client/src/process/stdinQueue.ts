@@ -51,6 +51,7 @@ export class StdinQueue {
   #jobs: Job[] = [];
   #queuedBytes = 0;
   #running = false;
+  /** An end is queued or was accepted: nothing goes behind it. */
   #ended = false;
   /** A write was refused for want of room: what was let in behind it would leave a hole. */
   #full = false;
@@ -97,6 +98,8 @@ export class StdinQueue {
       job.reject(outcome);
       // What was queued behind a failed write would leave a hole.
       this.#queuedBytes = 0;
+      // An end is the last of them, and was not accepted: it may be asked for again.
+      if (outcome.code !== 'STDIN_CLOSED') this.#ended = false;
       for (const later of this.#jobs.splice(0)) later.reject(outcome.with({ acceptedBytes: 0 }));
     }
     // In the turn of the last look at the queue: a write that comes later starts again.

@@ -48,6 +48,8 @@ export type RecordPhase = 'starting' | 'live' | 'closed' | 'failed';
 export class ProcessRecord {
   readonly processId: string;
   readonly afterSeq: number;
+  /** Somebody has it beside the caller who made it, so that it outlives a failure of that call. */
+  shared = false;
   readonly #host: RecordHost;
   readonly #reorder: Reorder;
   readonly #tail: EventTail;
@@ -56,6 +58,8 @@ export class ProcessRecord {
   readonly #consumers = new Set<Consumer>();
   readonly #ending = new Ending();
   readonly #releaseWaiters = new Waiters<void>();
+  readonly #beginWaiters = new Waiters<void>();
+  #beginning = true;
   #phase: RecordPhase = 'starting';
   #pid: number | undefined;
   #failure: ClientError | undefined;
@@ -113,7 +117,24 @@ export class ProcessRecord {
   /** The start is known to have taken place. */
   started(pid: number | undefined): void {
     this.#pid = pid;
+    this.adopted();
+    this.begun();
+  }
+
+  /** The process was there before; what there is of it is still to be read. */
+  adopted(): void {
     if (this.#phase === 'starting') this.#phase = 'live';
+  }
+
+  /** The start, or the first read of an adopted process, went well: others may have the record too. */
+  begun(): void {
+    this.#beginning = false;
+    this.#beginWaiters.resolve();
+  }
+
+  /** Undefined unless the start or the first read is under way; else a wait for its end, which rejects when that failed. */
+  waitBegun(): Wish<void> | undefined {
+    return this.#beginning ? this.#beginWaiters.add() : undefined;
   }
 
   accept(event: ProcessEvent): void {
@@ -176,6 +197,12 @@ export class ProcessRecord {
     this.fail(error);
   }
 
+  /** An adopted process that is over, of which nothing is missed after the cursor. */
+  closedBefore(exit: Exit | undefined): void {
+    if (exit !== undefined) this.#ending.exited(exit, undefined);
+    this.#noteClosed({});
+  }
+
   /** Events after `cursor` that the tail no longer has, from the server. */
   async readBack(cursor: number): Promise<readonly ProcessEvent[]> {
     const reply = await this.#host.read(this, cursor);
@@ -229,6 +256,8 @@ export class ProcessRecord {
 
   /** Ends the record; what was released before is still delivered. Has no effect after `closed`. */
   fail(error: ClientError): void {
+    this.#beginning = false;
+    this.#beginWaiters.reject(error);
     if (this.#phase === 'closed' || this.#phase === 'failed') return;
     this.#phase = 'failed';
     this.#failure = error.with({ processId: this.processId, cursor: this.cursor });

@@ -109,6 +109,17 @@ describe('retention', () => {
     expect(error.message).toMatch(/^unknown process id p/);
   });
 
+  it('says of an expired or released process where it closed, so that who had come that far misses nothing', () => {
+    const { clock, processes } = table();
+    run(processes, 'expired', 1);
+    clock.advance(RETENTION_MS);
+    run(processes, 'released', 1);
+    processes.release('released');
+    // One chunk, the exit, the close.
+    expect(refusal(() => processes.get('expired')).data).toMatchObject({ closedSeq: 3 });
+    expect(refusal(() => processes.get('released')).data).toMatchObject({ closedSeq: 3 });
+  });
+
   it('begins at the close, not at the exit', () => {
     const { clock, processes } = table();
     const { process, child } = start(processes, 'p');

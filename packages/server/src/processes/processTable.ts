@@ -24,6 +24,8 @@ export interface ProcessTableOptions {
 export interface Tombstone {
   readonly digest: string;
   readonly exit: ExitSummary | undefined;
+  /** Its last event: who has come that far has missed nothing. */
+  readonly closedSeq: number | undefined;
   readonly released: boolean;
 }
 
@@ -154,9 +156,12 @@ export class ProcessTable {
   #missing(id: string): WireError {
     const tombstone = this.tombstone(id);
     if (tombstone === undefined) return unknownProcess(id);
-    const { exit, released } = tombstone;
+    const { exit, closedSeq, released } = tombstone;
     const why = released ? 'it was released' : 'it ended and its output is no longer kept';
-    return new WireError('expiredProcess', `unknown process id ${id}: ${why}`, exit === undefined ? {} : { exit });
+    return new WireError('expiredProcess', `unknown process id ${id}: ${why}`, {
+      ...(exit === undefined ? {} : { exit }),
+      ...(closedSeq === undefined ? {} : { closedSeq }),
+    });
   }
 
   #retain(process: Process): void {
@@ -189,7 +194,12 @@ export class ProcessTable {
     this.#leaving.add(process);
     process.expire();
     this.#processes.delete(process.id);
-    this.#tombstones.set(process.id, { digest: this.startOf(process).digest(), exit: exitSummary(process), released });
+    this.#tombstones.set(process.id, {
+      digest: this.startOf(process).digest(),
+      exit: exitSummary(process),
+      closedSeq: process.log.closed?.seq,
+      released,
+    });
     if (this.#tombstones.size <= limits.TOMBSTONES_PER_SESSION) return;
     for (const oldest of this.#tombstones.keys()) {
       this.#tombstones.delete(oldest);
