@@ -71,13 +71,22 @@ describe('a start that is given up', () => {
     const { sessionId } = first;
     await first.detach();
     const abort = new AbortController();
-    const proxy = await startFaultProxy({ target: url });
+    // The refusal is on its way when the caller gives up.
+    const proxy = await startFaultProxy({
+      target: url,
+      rules: [
+        {
+          when: { direction: 'up', afterMessage: hasMethod('process/start') },
+          do: { type: 'stall', direction: 'down' },
+        },
+      ],
+      onEvent: ({ type }) => {
+        if (type === 'fault') abort.abort();
+      },
+    });
     const logs: string[] = [];
     const second = await connect({ url: proxy.url, resumeSessionId: sessionId, onLog: (text) => logs.push(text) });
-    // The refusal is on its way when the caller gives up.
-    proxy.stall('down');
     const starting = second.start({ argv: ['echo', 'x'], processId: 'job' }, { signal: abort.signal });
-    abort.abort();
     await expect(starting).rejects.toMatchObject({ code: 'ABORTED' });
     proxy.release('down');
     // Answered behind whatever the refusal led to.
