@@ -98,7 +98,7 @@ async function settle(host: StartHost, record: ProcessRecord, start: Start): Pro
         return attempt.value.existing === true;
       }
       // A server of ours compares the params, so that the question is answered with the process of this start, whether it took
-      // place before or only now, and never with another one that has the id.
+      // place before or only now, and never with one by other params that has the id.
       if (extended) call = startCall(adopting(params));
     } catch (error) {
       if (extended) throw params.ifExists === 'adopt' ? error : asDuplicate(error, params);
