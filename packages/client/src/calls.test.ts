@@ -233,14 +233,53 @@ describe('a start', () => {
     await client.close();
   });
 
-  it('that is aborted is terminated, and one that was not sent is not', async () => {
+  it('that is aborted is terminated at once where the id was made for it', async () => {
     const { client, connection } = await connectFake();
     const abort = new AbortController();
-    const starting = client.start({ argv: ['x'], processId: 'p' }, { signal: abort.signal });
-    await connection.next('process/start');
+    const starting = client.start({ argv: ['x'] }, { signal: abort.signal });
+    const { processId } = (await connection.next('process/start')).params;
     abort.abort();
-    await expect(starting).rejects.toMatchObject({ code: 'ABORTED', data: { processId: 'p' } });
-    expect((await connection.next('process/terminate')).params).toEqual({ processId: 'p' });
+    await expect(starting).rejects.toMatchObject({ code: 'ABORTED', data: { processId } });
+    expect((await connection.next('process/terminate')).params).toEqual({ processId });
+    await client.close();
+  });
+
+  it.each([true, false])(
+    'that is aborted under an id of the caller is terminated once it has taken place, and never when it was refused (refused: %s)',
+    async (refused) => {
+      const { client, connection } = await connectFake();
+      const abort = new AbortController();
+      const starting = client.start({ argv: ['x'], processId: 'p' }, { signal: abort.signal });
+      const request = await connection.next('process/start');
+      abort.abort();
+      await expect(starting).rejects.toMatchObject({ code: 'ABORTED', data: { processId: 'p' } });
+      await settle();
+      expect(connection.count('process/terminate')).toBe(0);
+      const taken = { reason: 'duplicateProcess' };
+      if (refused) connection.refuse(request, ErrorCode.invalidRequest, 'exists', taken);
+      else connection.answer(request, { processId: 'p', sandboxType: 'none', pid: 1 });
+      await settle();
+      expect(connection.count('process/terminate')).toBe(refused ? 0 : 1);
+      await client.close();
+    },
+  );
+
+  it('that is aborted is left alone when the caller has adopted the process meanwhile', async () => {
+    const { client, connection } = await connectFake();
+    const abort = new AbortController();
+    const start = { argv: ['x'], processId: 'p' };
+    const starting = client.start(start, { signal: abort.signal });
+    const first = await connection.next('process/start');
+    abort.abort();
+    await expect(starting).rejects.toMatchObject({ code: 'ABORTED' });
+    const again = client.start({ ...start, ifExists: 'adopt' });
+    const second = await connection.next('process/start');
+    connection.answer(second, { processId: 'p', sandboxType: 'none', pid: 1, existing: true });
+    connection.answer(await connection.next('process/read'), readResult());
+    await again;
+    connection.answer(first, { processId: 'p', sandboxType: 'none', pid: 1 });
+    await settle();
+    expect(connection.count('process/terminate')).toBe(0);
     await client.close();
   });
 });

@@ -76,9 +76,10 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Starts a process. A start whose answer is lost in a cut takes place once: it is looked up by its id and adopted, or sent
-   * again. Rejects with DUPLICATE_PROCESS for an id in use, SERVER_ERROR (`data.reason`) when the server refuses. A start
-   * that is aborted or runs out of time is terminated as soon as it is known to run.
+   * Starts a process. A start whose answer is lost in a cut takes place once: it is sent again, and answered with the process
+   * if that is there. Rejects with DUPLICATE_PROCESS for an id in use, SERVER_ERROR (`data.reason`) when the server refuses. A
+   * start that is aborted or runs out of time is terminated: at once without a `processId`, else as soon as it is known that
+   * the process of this id is its own. Iterate an adopted process at once to get all that the server has kept.
    */
   async start(options: StartOptions, call: CallOptions = {}): Promise<ProcessHandle> {
     const processId = options.processId ?? crypto.randomUUID();
@@ -89,7 +90,9 @@ export class Client implements AsyncDisposable {
       return this.#handle(known, known.afterSeq);
     }
     const record = this.#session.newRecord(processId);
-    await startProcess(this.#session, record, params, call);
+    const wanted = { params, freshId: options.processId === undefined };
+    const release = await startProcess(this.#session, record, wanted, call);
+    if (release !== undefined) this.#session.clock.timer(0, release);
     return this.#handle(record, 0);
   }
 

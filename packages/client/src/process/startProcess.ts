@@ -8,12 +8,13 @@ import { type Call, type CallOptions, type Calls, notSupported, outcomeUnknown }
 import type { Clock } from '../clock.js';
 import { ClientError, type ClientErrorCode, isClientError } from '../errors.js';
 import { sizeOf } from '../events.js';
-import { startReply, type StartReply, terminateReply } from '../callGuards.js';
+import { listReply, startReply, type StartReply, terminateReply } from '../callGuards.js';
 import type { Connection } from '../connection.js';
 import { type ReadReply, readReply } from '../guards.js';
 import { readBudget } from '../registry/catchUp.js';
 import type { ProcessRecord } from '../registry/processRecord.js';
 import type { SessionRegistry } from '../registry/sessionRegistry.js';
+import { holdRecord } from './holdRecord.js';
 import { extensionOf } from './startParams.js';
 
 export interface StartHost {
@@ -23,29 +24,42 @@ export interface StartHost {
   log(text: string): void;
 }
 
+/** What is asked for. */
+export interface Wanted {
+  readonly params: StartParams;
+  /** Whether the process id was made for this start, so that nobody else can have used it. */
+  readonly freshId: boolean;
+}
+
 /**
- * Resolves when the process is known to run, or to have been there. When the caller gives up before, a start that was sent
- * is terminated as soon as the server can be asked; one that adopts is left alone, since the process may be older than it.
+ * Resolves when the process is known to run, or to have been there; with a function where output may have come before, which
+ * is not acknowledged until that is called (see `holdRecord`). When the caller gives up before, a start that was sent is
+ * terminated once it is known to be the one that took place; one that adopts is left alone, since the process may be older.
  */
 export async function startProcess(
   host: StartHost,
   record: ProcessRecord,
-  params: StartParams,
+  { params, freshId }: Wanted,
   options: CallOptions,
-): Promise<void> {
+): Promise<(() => void) | undefined> {
   const { registry, calls } = host;
   const { processId } = record;
+  // Before anything can arrive: a session that was resumed is sent what is there of an older process of this id.
+  const release = holdRecord(record);
   registry.register(record);
   const bounds = calls.bounds('process/start', options, { processId });
-  const start: Start = { params, bounds, answers: [], extended: false };
+  const start: Start = { params, freshId, bounds, answers: [], extended: false };
   try {
-    await settle(host, record, start);
+    const existed = await settle(host, record, start);
     if (record.phase === 'failed') registry.remove(record);
+    if (existed) return release;
+    release();
+    return undefined;
   } catch (error) {
     registry.remove(record);
     if (isClientError(error)) {
       record.fail(error);
-      if (mayStillRun.has(error.code) && params.ifExists !== 'adopt') abandon(host, processId, start);
+      if (mayStillRun.has(error.code) && params.ifExists !== 'adopt') abandon(host, start);
     }
     throw error;
   } finally {
@@ -53,8 +67,7 @@ export async function startProcess(
   }
 }
 
-interface Start {
-  readonly params: StartParams;
+interface Start extends Wanted {
   readonly bounds: Bounds;
   /** The answers to come, one for each time the request was sent. */
   readonly answers: Promise<unknown>[];
@@ -68,10 +81,11 @@ const mayStillRun: ReadonlySet<ClientErrorCode> = new Set(['ABORTED', 'REQUEST_T
 const FOREIGN_LOOKS = 20;
 const FOREIGN_LOOK_MS = 100;
 
-async function settle(host: StartHost, record: ProcessRecord, start: Start): Promise<void> {
+/** Whether the process was there before the answer that told of it, so that there may be output to read. */
+async function settle(host: StartHost, record: ProcessRecord, start: Start): Promise<boolean> {
   const { calls, clock } = host;
   const { params, bounds } = start;
-  const call = startCall(params);
+  let call = startCall(params);
   for (let sent = 1; ; sent++) {
     const connection = await calls.connection(bounds);
     const { extended } = connection;
@@ -81,20 +95,19 @@ async function settle(host: StartHost, record: ProcessRecord, start: Start): Pro
       const attempt = await calls.attempt(call, bounds, (answer) => void start.answers.push(answer));
       if (attempt.kind === 'answered') {
         await answered(calls, record, attempt.value, bounds);
-        return;
+        return attempt.value.existing === true;
       }
-      // Asking again is answered with the process, whether it took place or not.
-      if (params.ifExists === 'adopt') continue;
-      // Requests of the lost connection are settled before a server of ours answers the next initialize: one question tells.
-      if (extended && !(await adopt(calls, record, bounds))) continue;
-      if (extended) return;
+      // A server of ours compares the params, so that the question is answered with the process of this start, whether it took
+      // place before or only now, and never with one by other params that has the id.
+      if (extended) call = startCall(adopting(params));
     } catch (error) {
+      if (extended) throw params.ifExists === 'adopt' ? error : asDuplicate(error, params);
       // A foreign server answers a start that took place before with the one code it has for all refusals.
       const isTaken =
         isClientError(error) && error.data.wireCode === ErrorCode.invalidRequest && error.data.reason === undefined;
-      if (extended || sent === 1 || !isTaken) throw error;
+      if (sent === 1 || !isTaken) throw error;
       for (let look = 0; look < FOREIGN_LOOKS; look++) {
-        if (await adopt(calls, record, bounds)) return;
+        if (await adoptForeign(calls, record, bounds)) return true;
         await bounds.race(new Promise<void>((resolve) => void clock.timer(FOREIGN_LOOK_MS, resolve)));
       }
       throw outcomeUnknown(call, error);
@@ -102,7 +115,18 @@ async function settle(host: StartHost, record: ProcessRecord, start: Start): Pro
   }
 }
 
-/** Asks for a process this client follows already; the server compares the params. Only for a start that adopts. */
+function adopting(params: StartParams): StartParams {
+  return { ...params, ifExists: 'adopt' };
+}
+
+/** The refusal of the first request, which was lost in a cut, as the question that followed gives it. */
+function asDuplicate(error: unknown, { processId }: StartParams): unknown {
+  if (!isClientError(error) || error.data.reason !== 'startDiffers') return error;
+  const message = `the server refused process/start: process ${processId} already exists, and it is another one; choose another id`;
+  return new ClientError('DUPLICATE_PROCESS', message, error.data, error);
+}
+
+/** Asks for a process that is known to be there; the server compares the params. Only for a start that adopts. */
 export async function repeatStart(calls: Calls, params: StartParams, options: CallOptions): Promise<void> {
   const { processId } = params;
   const bounds = calls.bounds('process/start', options, { processId });
@@ -179,8 +203,8 @@ async function readOnce(calls: Calls, record: ProcessRecord, afterSeq: number, b
   }
 }
 
-/** Takes over a process whose start was not answered; false when the server does not have it. */
-async function adopt(calls: Calls, record: ProcessRecord, bounds: Bounds): Promise<boolean> {
+/** Takes over a process whose start a foreign server did not answer; false when it does not have it. */
+async function adoptForeign(calls: Calls, record: ProcessRecord, bounds: Bounds): Promise<boolean> {
   const { processId } = record;
   const read = {
     method: 'process/read',
@@ -206,14 +230,14 @@ async function adopt(calls: Calls, record: ProcessRecord, bounds: Bounds): Promi
   }
 }
 
-/**
- * Terminates a start its caller has given up, in the background. A server of ours cancels one that is still starting; a
- * foreign one is asked when its start has settled.
- */
-function abandon(host: StartHost, processId: string, { answers, extended }: Start): void {
-  if (answers.length === 0) return;
+/** Terminates a start its caller has given up, in the background. */
+function abandon(host: StartHost, start: Start): void {
+  if (start.answers.length === 0) return;
+  const { processId } = start.params;
   const terminate = async (): Promise<void> => {
-    if (!extended && (await areRefused(answers))) return;
+    if (!(await isToEnd(host.calls, start))) return;
+    // Started or adopted again meanwhile, and wanted.
+    if (host.registry.get(processId)?.phase === 'live') return;
     const { running } = await host.calls.call({
       method: 'process/terminate',
       params: { processId },
@@ -227,8 +251,33 @@ function abandon(host: StartHost, processId: string, { answers, extended }: Star
   );
 }
 
-/** Waits for every answer. A lost connection is none and says nothing about the start. */
-async function areRefused(answers: readonly Promise<unknown>[]): Promise<boolean> {
-  const outcomes = await Promise.allSettled(answers);
-  return outcomes.every((outcome) => outcome.status === 'rejected' && outcome.reason instanceof RemoteError);
+/** Whether what has the id is, or may be, of this start and of no other. */
+async function isToEnd(calls: Calls, { params, freshId, answers, extended }: Start): Promise<boolean> {
+  const outcomes = extended && freshId ? [] : await Promise.allSettled(answers);
+  if (!extended) return !outcomes.every(isRefusal);
+  // At once: a server of ours cancels one that is still starting, and nobody else has this id.
+  if (freshId) return true;
+  // Only a request whose answer was lost is followed by another one.
+  const last = outcomes.at(-1);
+  if (last === undefined || isRefusal(last)) return false;
+  return last.status === 'fulfilled' || (await tookPlace(calls, params));
+}
+
+/** A lost connection is no answer and says nothing about the start. */
+function isRefusal(outcome: PromiseSettledResult<unknown>): boolean {
+  return outcome.status === 'rejected' && outcome.reason instanceof RemoteError;
+}
+
+/** Whether the server has a process by these params; after a cut it has settled every request from before. */
+async function tookPlace(calls: Calls, params: StartParams): Promise<boolean> {
+  const { processes } = await calls.call({ method: 'process/list', params: {}, guard: listReply });
+  // The comparison would start one where there is none.
+  if (!processes.some(({ processId }) => processId === params.processId)) return false;
+  try {
+    await repeatStart(calls, adopting(params), {});
+    return true;
+  } catch (error) {
+    if (isClientError(error) && error.cause instanceof RemoteError) return false;
+    throw error;
+  }
 }

@@ -1,14 +1,20 @@
-import { ErrorCode } from '@exec-server/protocol';
+import { ErrorCode, limits } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import type { ProcessEvent } from '../events.js';
 import { type Connected, connectFake, foreignReply, settle, startFake } from '../testSupport/connectFake.js';
 import { FakeClock } from '../testSupport/fakeClock.js';
-import { chunk, extendedReply, type FakeConnection, readResult } from '../testSupport/fakeServer.js';
+import { chunk, EPOCH, extendedReply, type FakeConnection, readResult } from '../testSupport/fakeServer.js';
 
 async function seqs(events: AsyncIterable<ProcessEvent>): Promise<number[]> {
   const seen: number[] = [];
   for await (const event of events) seen.push(event.type === 'gap' ? -event.throughSeq : event.seq);
   return seen;
+}
+
+/** An entry of `process/list`. */
+function summary(processId: string): Record<string, unknown> {
+  const counts = { startedAtMs: 1, outputBytes: 0, retainedBytes: 0, firstRetainedSeq: 1, nextSeq: 1, stdinBytes: 0 };
+  return { processId, argv: ['x'], tty: false, state: 'running', ...counts };
 }
 
 /** Cuts the connection and takes the client's next one, handshake included. */
@@ -252,22 +258,67 @@ describe('a start whose answer was cut', () => {
     const starting = connected.client.start({ argv: ['x'], processId: 'p' });
     await connected.connection.next('process/start');
     const next = await resume(connected);
-    next.answer(await next.next('process/read'), readResult({ chunks: [chunk(1, 'ran')], nextSeq: 2 }));
+    const question = await next.next('process/start');
+    expect(question.params).toMatchObject({ argv: ['x'], processId: 'p', ifExists: 'adopt' });
+    next.answer(question, { processId: 'p', sandboxType: 'none', pid: 42, existing: true });
+    const read = await next.next('process/read');
+    expect(read.params).toMatchObject({ afterSeq: 0, maxBytes: limits.CATCH_UP_READ_BYTES });
+    next.answer(read, readResult({ chunks: [chunk(1, 'ran')], nextSeq: 2 }));
     const handle = await starting;
+    expect(handle.pid).toBe(42);
     next.closedEvent('p', 2);
     expect(await seqs(handle)).toEqual([1, 2]);
-    expect(next.count('process/start')).toBe(0);
     await connected.client.close();
   });
 
-  it('is sent again when it did not', async () => {
+  it('acknowledges nothing before the caller has the handle, and holds back nothing a turn later', async () => {
+    const clock = new FakeClock();
+    const connected = await connectFake({ internals: { clock } });
+    const starting = connected.client.start({ argv: ['x'], processId: 'p' });
+    await connected.connection.next('process/start');
+    connected.connection.cut();
+    await settle();
+    clock.advance(0);
+    const next = await connected.server.accept();
+    await next.handshake(extendedReply('s1', { resumed: true }));
+    const question = await next.next('process/start');
+    // Pushed before the answer, as to any session that was resumed.
+    next.output('p', 1, 'x'.repeat(limits.ACK_EVERY_BYTES));
+    await settle();
+    next.answer(question, { processId: 'p', sandboxType: 'none', pid: 42, existing: true });
+    const rest = { chunks: [chunk(2, 'x'.repeat(limits.ACK_EVERY_BYTES))], nextSeq: 3 };
+    next.answer(await next.next('process/read'), readResult(rest));
+    next.answer(await next.next('process/read'), readResult({ nextSeq: 3 }));
+    await starting;
+    await settle();
+    expect(next.count('process/ack')).toBe(0);
+    clock.advance(0);
+    expect((await next.next('process/ack')).params).toMatchObject({ processId: 'p', seq: 2 });
+    await connected.client.close();
+  });
+
+  it('is answered by a new process when it did not take place', async () => {
     const connected = await connectFake();
     const starting = connected.client.start({ argv: ['x'], processId: 'p' });
     await connected.connection.next('process/start');
     const next = await resume(connected);
-    next.refuse(await next.next('process/read'), ErrorCode.invalidRequest, 'unknown', { reason: 'unknownProcess' });
     await next.start();
     expect((await starting).pid).toBe(42);
+    expect(next.count('process/read')).toBe(0);
+    await connected.client.close();
+  });
+
+  it('is a duplicate when the id has another process', async () => {
+    const connected = await connectFake();
+    const starting = connected.client.start({ argv: ['x'], processId: 'p' });
+    const refused = expect(starting).rejects.toMatchObject({ code: 'DUPLICATE_PROCESS', data: { processId: 'p' } });
+    await connected.connection.next('process/start');
+    const next = await resume(connected);
+    const differs = { reason: 'startDiffers' };
+    next.refuse(await next.next('process/start'), ErrorCode.invalidRequest, 'differs', differs);
+    await refused;
+    await settle();
+    expect(next.count('process/terminate')).toBe(0);
     await connected.client.close();
   });
 
@@ -305,16 +356,56 @@ describe('a start whose answer was cut', () => {
     await connected.client.close();
   });
 
-  it('is terminated when its caller gave up', async () => {
+  it('is terminated at once when its caller gave up and its id was made for it', async () => {
     const connected = await connectFake();
     const abort = new AbortController();
-    const starting = connected.client.start({ argv: ['x'], processId: 'p' }, { signal: abort.signal });
-    await connected.connection.next('process/start');
+    const starting = connected.client.start({ argv: ['x'] }, { signal: abort.signal });
+    const { processId } = (await connected.connection.next('process/start')).params;
     abort.abort(new Error('enough'));
     await expect(starting).rejects.toMatchObject({ code: 'ABORTED' });
     const next = await resume(connected);
-    expect((await next.next('process/terminate')).params).toEqual({ processId: 'p' });
-    expect(next.count('process/read')).toBe(0);
+    expect((await next.next('process/terminate')).params).toEqual({ processId });
     await connected.client.close();
+  });
+
+  describe('under an id of the caller, who gave up', () => {
+    async function giveUp(): Promise<{ readonly connected: Connected; readonly next: FakeConnection }> {
+      const connected = await connectFake();
+      const abort = new AbortController();
+      const starting = connected.client.start({ argv: ['x'], processId: 'p' }, { signal: abort.signal });
+      await connected.connection.next('process/start');
+      abort.abort(new Error('enough'));
+      await expect(starting).rejects.toMatchObject({ code: 'ABORTED' });
+      return { connected, next: await resume(connected) };
+    }
+
+    it('is terminated when the server has it', async () => {
+      const { connected, next } = await giveUp();
+      next.answer(await next.next('process/list'), { epoch: EPOCH, processes: [summary('p')] });
+      const question = await next.next('process/start');
+      expect(question.params['ifExists']).toBe('adopt');
+      expect(next.count('process/terminate')).toBe(0);
+      next.answer(question, { processId: 'p', sandboxType: 'none', pid: 1, existing: true });
+      expect((await next.next('process/terminate')).params).toEqual({ processId: 'p' });
+      await connected.client.close();
+    });
+
+    it('is left alone when the id has another process', async () => {
+      const { connected, next } = await giveUp();
+      next.answer(await next.next('process/list'), { epoch: EPOCH, processes: [summary('p')] });
+      const differs = { reason: 'startDiffers' };
+      next.refuse(await next.next('process/start'), ErrorCode.invalidRequest, 'differs', differs);
+      await settle();
+      expect(next.count('process/terminate')).toBe(0);
+      await connected.client.close();
+    });
+
+    it('is not started for the sake of the question', async () => {
+      const { connected, next } = await giveUp();
+      next.answer(await next.next('process/list'), { epoch: EPOCH, processes: [summary('q')] });
+      await settle();
+      expect([next.count('process/start'), next.count('process/terminate')]).toEqual([0, 0]);
+      await connected.client.close();
+    });
   });
 });
