@@ -9,7 +9,8 @@ export const clientErrorCodes = {
   REQUEST_TIMEOUT: 'The answer to a call did not come in time; the call may still take effect.',
   WAIT_TIMEOUT: 'The process had not ended in the time given to `wait`; it was not touched and runs on.',
   OUTCOME_UNKNOWN: 'The connection was lost before the answer came, and nothing tells whether the call took effect.',
-  OUTPUT_LOST: 'Output is no longer kept by the server and cannot be delivered.',
+  OUTPUT_LOST:
+    'Output is no longer kept by the server and cannot be delivered, or a cursor lies behind the last event there is.',
   RECOVERY_FAILED: 'The connection was lost and could not be restored in time.',
   SESSION_EXPIRED: 'The server no longer has the session; its processes were killed.',
   TAKEN_OVER: 'Another client took the session over; its processes run on there.',

@@ -8,6 +8,7 @@ import type { ReadReply } from '../guards.js';
 import type { ProcessRecord } from '../registry/processRecord.js';
 import type { SessionRegistry } from '../registry/sessionRegistry.js';
 import { exitOf, isObject, isSeq } from '../shapes.js';
+import { holdRecord } from './holdRecord.js';
 import { readFrom } from './startProcess.js';
 
 export interface AttachHost {
@@ -23,10 +24,7 @@ export interface Attached {
   readonly afterSeq: number;
   /** Whether the record was made for this caller. */
   readonly isNew: boolean;
-  /**
-   * Until it is called nothing that was read is acknowledged: the server would let go of what the caller has not seen. To be
-   * called a turn after the caller has the handle: who iterates at once has begun by then, and nobody else holds back a process.
-   */
+  /** As `holdRecord` gives it. */
   readonly release: () => void;
 }
 
@@ -91,8 +89,7 @@ async function attachNew(host: AttachHost, processId: string, afterSeq: number, 
   const record = host.newRecord(processId, afterSeq);
   host.registry.register(record);
   record.adopted();
-  const caller = { cursor: afterSeq, backlogBytes: 0, wake: () => {} };
-  record.addConsumer(caller);
+  const release = holdRecord(record);
   try {
     await readFrom(record, async (cursor) => {
       const reply = await host.read(processId, cursor, call);
@@ -106,7 +103,7 @@ async function attachNew(host: AttachHost, processId: string, afterSeq: number, 
   record.begun();
   // The server counts from what was acknowledged, by whomever it was: what lies before the cursor is not waited for.
   record.repeatAck();
-  return { record, afterSeq, isNew: true, release: () => record.removeConsumer(caller) };
+  return { record, afterSeq, isNew: true, release };
 }
 
 function giveUp({ registry }: AttachHost, record: ProcessRecord, error: unknown): void {

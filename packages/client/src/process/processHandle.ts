@@ -63,7 +63,7 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
     return this.#record.processId;
   }
 
-  /** Process id of the operating system at the server; unknown after `attach`, after a start whose answer a cut swallowed, and on foreign servers. */
+  /** Process id of the operating system at the server; unknown after `attach`, and on foreign servers. */
   get pid(): number | undefined {
     return this.#record.pid;
   }
