@@ -1,4 +1,5 @@
 /** What a random program can do to the connection, the session and the server, and who else comes and goes. */
+import { limits } from '@exec-server/protocol';
 import { expect } from 'vitest';
 import { about, type Command, command, expectRefused, isDown, isUp, type Model } from './modelCommand.js';
 import type { ModelProcess } from './modelProcess.js';
@@ -143,7 +144,8 @@ export const retire = (): Command =>
     await new Promise((resolve) => setTimeout(resolve, 0));
     // Behind the acknowledgements.
     await world.controller.client.ping();
-    world.clock.advance(RETENTION_MS);
+    // An end whose acknowledgement was lost in a cut is waited for as long as a first read.
+    for (const ms of [RETENTION_MS, limits.FIRST_READ_WAIT_MS, RETENTION_MS]) world.clock.advance(ms);
     for (const process of model.processes) {
       if (process.state === 'closed') process.forgotten ??= 'expired';
     }

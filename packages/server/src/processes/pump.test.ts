@@ -448,3 +448,19 @@ describe('a process that has expired', () => {
     expect(follower.over).toBe(1);
   });
 });
+
+describe('an acknowledgement of what an earlier connection was sent', () => {
+  it('counts before the first read, and lets go of a process that ended', () => {
+    const { process, child, stdout } = running();
+    stdout.emit('a');
+    const follower = new Follower(process, { held: true, creditBytes: KIB });
+    follower.pump.acked(1);
+    expect(process.lastDeliveredSeq).toBe(1);
+    expect(follower.over).toBe(0);
+    child.exit();
+    child.endOutputs();
+    follower.pump.acked(1_000);
+    expect(follower.over).toBe(1);
+    expect(process).toMatchObject({ lastDeliveredSeq: 3, beingRead: false });
+  });
+});

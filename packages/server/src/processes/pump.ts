@@ -102,10 +102,13 @@ export class Pump implements FrameSource {
     this.#endIfOver();
   }
 
-  /** The client has everything through `seq`; beyond what was sent it counts as what was sent. */
+  /**
+   * The client has everything through `seq`; beyond what was sent it counts as what was sent. Before the first read it may be
+   * about what an earlier connection was sent.
+   */
   acked(seq: Seq): void {
     if (this.#ended) return;
-    const through = Math.min(seq, this.#sentSeq);
+    const through = Math.min(seq, this.awaitsRead ? this.process.log.nextSeq - 1 : this.#sentSeq);
     if (through <= this.#ackedSeq && through <= this.#creditSeq) return;
     this.#ackedSeq = Math.max(this.#ackedSeq, through);
     this.#creditSeq = Math.max(this.#creditSeq, through);
@@ -224,7 +227,8 @@ export class Pump implements FrameSource {
     if (closedSeq === undefined || this.#ended) return;
     // A client that has not acknowledged the end of an expired process, or not read it, cannot ask for it any more.
     const through = expired ? this.#sentSeq : Math.min(this.#ackedSeq, this.#sentSeq);
-    if (this.awaitsRead ? !expired : through < closedSeq) return;
+    const isOver = this.awaitsRead ? expired || this.#ackedSeq >= closedSeq : through >= closedSeq;
+    if (!isOver) return;
     this.end();
     this.#options.over(this);
   }
