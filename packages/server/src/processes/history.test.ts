@@ -197,4 +197,24 @@ describe('a window that is left by what was not delivered', () => {
     windows[0]?.append('stdout', new Uint8Array(10));
     expect(budget.usedBytes).toBeLessThanOrEqual(400);
   });
+
+  it('opens no spool to give up what was delivered', () => {
+    const budget = new WindowBudget(400);
+    let opened = 0;
+    const window = new History({
+      logLimits: { bytes: 10_000, chunks: 100 },
+      detached: 'spool',
+      openSpool: () => {
+        opened += 1;
+        return undefined;
+      },
+      windows: budget,
+      deliveredSeq: () => 100,
+      attached: () => true,
+      changed: () => {},
+    });
+    for (let index = 0; index < 10; index += 1) window.append('stdout', new Uint8Array(10));
+    expect(budget.usedBytes).toBeLessThanOrEqual(400);
+    expect(opened).toBe(0);
+  });
 });

@@ -60,10 +60,14 @@ export class History implements Window {
     return this.log.weightBytes;
   }
 
-  /** Without a disk an attached reader loses nothing: what it has not got stays, and its own slowness bounds that. */
+  /**
+   * What was delivered goes first, which takes no disk. Without a disk an attached reader loses nothing: what it has not got
+   * stays, and its own slowness bounds that.
+   */
   shrinkTo(weightBytes: number): void {
-    const keepsUndelivered = this.#options.attached() && !this.#takesSpool();
-    this.log.shrinkTo(weightBytes, keepsUndelivered ? this.#options.deliveredSeq() : undefined);
+    this.log.shrinkTo(weightBytes, this.#options.deliveredSeq());
+    if (this.log.weightBytes <= weightBytes) return;
+    if (!this.#options.attached() || this.#takesSpool()) this.log.shrinkTo(weightBytes);
   }
 
   get spooledBytes(): number {
