@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { lastSeqOf, type OutputEvent, type ProcessEvent } from '../events.js';
@@ -68,4 +70,21 @@ it('finds every event from every cursor, gaps and evictions included', () => {
     }),
     { numRuns: 20 },
   );
+});
+
+it('keeps no bytes of what it has dropped', async () => {
+  const tail = new EventTail(0, 10_000);
+  const refs = Array.from({ length: 50 }, (_, index) => {
+    const event = output(index + 1, 1_000);
+    tail.append(event);
+    return new WeakRef(event);
+  });
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  // A reference that was just made lives to the end of its turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  const alive = refs.filter((ref) => ref.deref() !== undefined).length;
+  expect(alive).toBeLessThanOrEqual(10);
+  expect(tail.lastSeq).toBe(50);
 });
