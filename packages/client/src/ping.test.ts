@@ -1,28 +1,14 @@
 import { createServer } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { ping, pingWith } from './ping.js';
 import { settle } from './testSupport/connectFake.js';
 import { FakeClock } from './testSupport/fakeClock.js';
 import { extendedReply } from './testSupport/fakeServer.js';
+import { listen, stopListening } from '../../../test/support/listening.js';
 
-const cleanUps: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()));
-});
-
-async function listen(server: Server): Promise<string> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket) => sockets.add(socket));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanUps.push(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const { port } = server.address() as AddressInfo;
-  return `ws://127.0.0.1:${port}`;
-}
+afterEach(stopListening);
 
 /** A WebSocket server that answers by method, and what it was sent. */
 async function serve(
@@ -89,7 +75,7 @@ describe('a ping', () => {
 
   it('is false where nobody listens', async () => {
     const url = await listen(createServer());
-    await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()));
+    await stopListening();
     expect(await ping(url)).toBe(false);
   });
 

@@ -1,6 +1,6 @@
 import { limits } from '@exec-server/protocol';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -10,23 +10,9 @@ import { LOOK_EVERY_MS } from '../liveness.js';
 import type { ClientState } from '../options.js';
 import { FakeClock } from '../testSupport/fakeClock.js';
 import { extendedReply, readResult } from '../testSupport/fakeServer.js';
+import { listen, stopListening } from '../../../../test/support/listening.js';
 
-const cleanUps: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()));
-});
-
-async function listen(server: Server): Promise<string> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket) => sockets.add(socket));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanUps.push(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const { port } = server.address() as AddressInfo;
-  return `ws://127.0.0.1:${port}`;
-}
+afterEach(stopListening);
 
 /** A server that shakes hands and answers nothing else. */
 async function serve(
@@ -291,7 +277,7 @@ describe('something that is no WebSocket server', () => {
 
   it('is not there: refused connections pass', async () => {
     const url = await listen(createServer());
-    await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()));
+    await stopListening();
     await expect(connect({ url })).rejects.toMatchObject({ code: 'CONNECT_FAILED', data: { retryable: true } });
   });
 

@@ -13,6 +13,17 @@ const listener = (message: (text: string) => void = () => {}): TransportListener
 });
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+const openSocket = (): SocketLike => ({
+  readyState: 1,
+  bufferedAmount: 0,
+  binaryType: '',
+  onmessage: null,
+  onclose: null,
+  onerror: null,
+  send: () => {},
+  close: () => {},
+});
+
 describe('what a transport confirms', () => {
   it('is taken by the other end in memory', async () => {
     const [left, right] = memoryTransportPair();
@@ -61,17 +72,7 @@ describe('what a transport confirms', () => {
   it('is covered by a pong that answers its ping or a later one, over a socket', () => {
     const pings: string[] = [];
     let pong = (_payload: string): void => {};
-    const socket: SocketLike = {
-      readyState: 1,
-      bufferedAmount: 0,
-      binaryType: '',
-      onmessage: null,
-      onclose: null,
-      onerror: null,
-      send: () => {},
-      close: () => {},
-    };
-    const transport = socketTransport(socket, {
+    const transport = socketTransport(openSocket(), {
       label: 'socket',
       pings: { ping: (payload) => pings.push(payload), onPong: (tell) => (pong = tell) },
     });
@@ -89,16 +90,6 @@ describe('what a transport confirms', () => {
   });
 
   it('is nothing where the carrier has no pings', () => {
-    const socket: SocketLike = {
-      readyState: 1,
-      bufferedAmount: 0,
-      binaryType: '',
-      onmessage: null,
-      onclose: null,
-      onerror: null,
-      send: () => {},
-      close: () => {},
-    };
-    expect(socketTransport(socket, { label: 'socket' })).toMatchObject({ confirm: undefined });
+    expect(socketTransport(openSocket(), { label: 'socket' })).toMatchObject({ confirm: undefined });
   });
 });
