@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Client, ProcessHandle } from '@exec-server/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { command, serve } from '../support/command.js';
-import { childrenOf, isAlive, join, type Joined, serverProgram } from '../support/links.js';
+import { childrenOf, commandOf, isAlive, join, type Joined, serverProgram } from '../support/links.js';
 import { until } from '../support/until.js';
 
 let joined: Joined;
@@ -44,8 +44,14 @@ class Terminal {
   /** The command that the shell runs. */
   async commandPid(): Promise<number> {
     const shell = this.handle.pid ?? 0;
-    await until(() => childrenOf(shell).length === 1, 'the command to start');
-    return childrenOf(shell)[0] ?? 0;
+    let pid = 0;
+    // The shell asks `stty` before, which is a child of it as well.
+    const look = (): boolean => {
+      pid = childrenOf(shell).find((child) => commandOf(child).includes(serverProgram)) ?? 0;
+      return pid > 0;
+    };
+    await until(look, 'the command to start');
+    return pid;
   }
 
   async exitCode(): Promise<number> {
