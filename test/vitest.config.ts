@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 const source = (path: string): string => fileURLToPath(new URL(`../packages/${path}`, import.meta.url));
 
@@ -15,6 +15,7 @@ export default defineConfig({
   },
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, 'test/interop/**'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: full ? 300_000 : 60_000,

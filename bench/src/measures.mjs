@@ -1,15 +1,18 @@
 // @ts-check
-// The five measures. Each runs against one fresh, connected server, warms it up, and returns its samples.
+// The measures, of processes here. Each runs against one fresh, connected server, warms it up, and returns its samples.
 
 import { existsSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { fileMeasures } from './fileMeasures.mjs';
+import { inFlight, oneByOne, scaled, SETTLE_MS } from './samples.mjs';
 
 /**
  * @typedef {import('./wire.mjs').Wire} Wire
  * @typedef {{ wire: Wire, directory: string, scale: number, parse: boolean }} Bench
  * @typedef {{ samples: number[], missingBytes?: number }} Outcome
+ * @typedef {{ once: () => Promise<number>, close: () => Promise<void> }} Echo  `once`: the ms that one write took
  * @typedef {{ name: string, title: string, unit: string, better: 'lower' | 'higher', guide: number,
  *   run: (bench: Bench) => Promise<Outcome>}} Measure  `guide`: ratio to expect over WebSocket
  */
@@ -17,19 +20,8 @@ import { pathToFileURL } from 'node:url';
 const TRUE = existsSync('/bin/true') ? '/bin/true' : '/usr/bin/true';
 const IN_FLIGHT = 32;
 const BULK_BYTES = 256 * 1024 * 1024;
-/** A fresh server has work of its own left (pools, compilation); it gets a moment between warm-up and measure. */
-const SETTLE_MS = 100;
 /** How long events that were numbered before `closed` may come behind it. */
 const STRAGGLERS_MS = 2_000;
-
-/**
- * @param {number} full
- * @param {number} scale
- * @param {number} least
- */
-function scaled(full, scale, least) {
-  return Math.max(least, Math.round(full * scale));
-}
 
 /**
  * @param {Bench} bench
@@ -63,17 +55,6 @@ async function startToClosedMs(bench) {
 }
 
 /**
- * @param {number} times
- * @param {() => Promise<number>} one
- */
-async function oneByOne(times, one) {
-  /** @type {number[]} */
-  const samples = [];
-  for (let i = 0; i < times; i++) samples.push(await one());
-  return samples;
-}
-
-/**
  * @param {Bench} bench
  * @returns {Promise<Outcome>}
  */
@@ -88,30 +69,21 @@ async function startToClosed(bench) {
  * @returns {Promise<Outcome>}
  */
 async function startsPerSecond(bench) {
-  /** @param {number} total */
-  const inFlight = async (total) => {
-    let left = total;
-    const lane = async () => {
-      while (left > 0) {
-        left -= 1;
-        await startToClosedMs(bench);
-      }
-    };
-    await Promise.all(Array.from({ length: IN_FLIGHT }, lane));
-  };
-  await inFlight(64);
+  const one = () => startToClosedMs(bench);
+  await inFlight(64, IN_FLIGHT, one);
   await sleep(SETTLE_MS);
   const total = scaled(400, bench.scale, 64);
   const begin = performance.now();
-  await inFlight(total);
+  await inFlight(total, IN_FLIGHT, one);
   return { samples: [total / ((performance.now() - begin) / 1000)] };
 }
 
 /**
+ * A `cat` that is written to.
  * @param {Bench} bench
- * @returns {Promise<Outcome>}
+ * @returns {Promise<Echo>}
  */
-async function echo(bench) {
+async function openEcho(bench) {
   const { wire } = bench;
   const processId = wire.newProcessId();
   const watch = wire.watch(processId);
@@ -147,11 +119,23 @@ async function echo(bench) {
     return Math.max(repliedAt, arrivedAt) - begin;
   };
   await oneByOne(20, once);
+  const close = async () => {
+    await wire.call('process/terminate', { processId });
+    await watch.closed.promise;
+    wire.unwatch(processId);
+  };
+  return { once, close };
+}
+
+/**
+ * @param {Bench} bench
+ * @returns {Promise<Outcome>}
+ */
+async function echo(bench) {
+  const { once, close } = await openEcho(bench);
   await sleep(SETTLE_MS);
   const samples = await oneByOne(scaled(200, bench.scale, 10), once);
-  await wire.call('process/terminate', { processId });
-  await watch.closed.promise;
-  wire.unwatch(processId);
+  await close();
   return { samples };
 }
 
@@ -203,4 +187,5 @@ export const MEASURES = [
   { name: 'echo', title: 'echo through cat', unit: 'ms', better: 'lower', guide: 150, run: echo },
   { name: 'bulk', title: 'bulk output, 256 MiB', unit: 'MB/s', better: 'higher', guide: 1.5, run: bulk },
   { name: 'status', title: 'round trip, environment/status', unit: 'ms', better: 'lower', guide: 0.8, run: status },
+  ...fileMeasures(openEcho),
 ];

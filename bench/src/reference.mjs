@@ -1,6 +1,6 @@
 // @ts-check
-// Gets the reference server: its npm package, pinned, kept in the user's cache directory and run as the native program
-// inside it (the package's own launcher is a Node script that would stand between us and the server).
+// Gets the reference, server and agent in one: its npm package, pinned, kept in a cache directory and run as the native
+// program inside it (the package's own launcher is a Node script that would stand between us and the server).
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -24,8 +24,9 @@ export const REFERENCE_VERSION = '0.171.0';
 const FETCH_TIMEOUT_MS = 300_000;
 const PROBE_TIMEOUT_MS = 20_000;
 
-/** The user's cache directory by the customs of the platform. */
+/** EXEC_SERVER_REFERENCE_CACHE, or the user's cache directory by the customs of the platform. */
 function cacheRoot() {
+  if (process.env['EXEC_SERVER_REFERENCE_CACHE']) return process.env['EXEC_SERVER_REFERENCE_CACHE'];
   if (process.env['XDG_CACHE_HOME']) return process.env['XDG_CACHE_HOME'];
   if (process.platform === 'darwin') return join(homedir(), 'Library', 'Caches');
   if (process.platform === 'win32') return process.env['LOCALAPPDATA'] ?? join(homedir(), 'AppData', 'Local');

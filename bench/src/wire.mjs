@@ -43,6 +43,27 @@ function decodedBytes(length, lastPads, lastButOnePads) {
   return (length / 4) * 3 - (lastPads ? 1 : 0) - (lastButOnePads ? 1 : 0);
 }
 
+const ID_FIRST = /^\{(?:"jsonrpc":"2\.0",)?"id":(\d+),"result":/;
+const ID_LAST = /"id":(\d+)\}$/;
+const PAYLOADS = [Buffer.from('"dataBase64":"'), CHUNK];
+
+/**
+ * The id of an answer with file data and the size of the data, read off the message; undefined for anything else.
+ * @param {Buffer} message
+ * @returns {{ id: number, bytes: number } | undefined}
+ */
+function dataAnswer(message) {
+  const head = message.subarray(0, HEAD_BYTES);
+  const text = head.toString('latin1');
+  const id = ID_FIRST.exec(text)?.[1] ?? ID_LAST.exec(message.subarray(-HEAD_BYTES).toString('latin1'))?.[1];
+  const payload = PAYLOADS.find((name) => head.includes(name));
+  if (id === undefined || payload === undefined) return undefined;
+  const start = head.indexOf(payload) + payload.length;
+  const end = message.indexOf(QUOTE, start);
+  if (end < 0) return undefined;
+  return { id: Number(id), bytes: decodedBytes(end - start, message[end - 1] === EQUALS, message[end - 2] === EQUALS) };
+}
+
 /** What has been pushed about one process. Events may arrive out of order: `closed` alone does not mean that all came. */
 export class Watch {
   events = 0;
@@ -101,6 +122,8 @@ export class Wire {
   #lastProcess = 0;
   /** @type {Map<number | string, Waiter>} */
   #pending = new Map();
+  /** Requests of which only the size of the data in their answer is asked for. @type {Map<number, Resolvers<number>>} */
+  #sized = new Map();
   /** @type {Map<string, Watch>} */
   #watches = new Map();
   /** The process whose output is counted without parsing. @type {Watch | undefined} */
@@ -138,6 +161,30 @@ export class Wire {
     this.#pending.set(id, waiter);
     this.#send(JSON.stringify({ id, method, params }));
     return waiter.promise;
+  }
+
+  /**
+   * The number of bytes in the answer to a read, which is not parsed.
+   * @param {string} method
+   * @param {Record<string, unknown>} params
+   * @returns {Promise<number>}
+   */
+  async callForBytes(method, params) {
+    const answer = this.call(method, params);
+    const id = this.#lastId;
+    /** @type {Resolvers<number>} */
+    const size = withResolvers();
+    this.#sized.set(id, size);
+    try {
+      return await Promise.race([
+        size.promise,
+        answer.then((result) => {
+          throw new Error(`${method} answered without data: ${JSON.stringify(result).slice(0, 200)}`);
+        }),
+      ]);
+    } finally {
+      this.#sized.delete(id);
+    }
   }
 
   /** A process id that this connection has not used. */
@@ -181,6 +228,15 @@ export class Wire {
       }
     }
     if (bytes.length === 0) return;
+    if (this.#sized.size > 0) {
+      const answer = dataAnswer(bytes);
+      const size = answer && this.#sized.get(answer.id);
+      if (answer && size) {
+        this.#pending.delete(answer.id);
+        size.resolve(answer.bytes);
+        return;
+      }
+    }
     /** @type {Message} */
     let message;
     try {

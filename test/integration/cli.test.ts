@@ -207,31 +207,6 @@ describe('exec-server run', () => {
 });
 
 describe('exec-server --listen', () => {
-  it('wants its token, in constant words', async () => {
-    const tokenFile = joinPath(folder, 'token');
-    await writeFile(tokenFile, '  secret-token\n');
-    const server = await serve('--ws-auth', 'capability-token', '--ws-token-file', tokenFile);
-    await expect(connect({ url: server.url })).rejects.toMatchObject({
-      code: 'REFUSED',
-      data: { status: 401, body: 'missing websocket bearer token' },
-    });
-    await expect(connect({ url: server.url, token: 'wrong' })).rejects.toMatchObject({
-      data: { status: 401, body: 'invalid websocket bearer token' },
-    });
-    const client = await connect({ url: server.url, token: () => 'secret-token' });
-    expect((await client.run(['echo', 'in'])).text()).toBe('in\n');
-    await client.close();
-    const wrong = joinPath(folder, 'wrong');
-    await writeFile(wrong, 'nope');
-    expect(
-      (await command(['run', '--url', server.url, '--token-file', wrong, '--', 'true'], { input: '' })).stderr,
-    ).toContain('401');
-    expect(
-      (await command(['run', '--url', server.url, '--token-file', tokenFile, '--', 'true'], { input: '' })).exitCode,
-    ).toBe(0);
-    await server.stop();
-  });
-
   it('kills every child when it is told to stop, also those of detached sessions', async () => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       const server = await serve();
@@ -304,20 +279,6 @@ describe('a wrong command line', () => {
     ['a host name to listen on', ['--listen', 'ws://localhost:1'], 2, /literal address/],
     ['a path to listen on', ['--listen', 'ws://127.0.0.1:1/x'], 2, /literal address/],
     ['an open bind without a token', ['--listen', 'ws://0.0.0.0:0'], 2, /without authentication/],
-    ['a token file without its mode', ['--ws-token-file', 'x'], 2, /needs --ws-auth/],
-    ['a mode without its token file', ['--ws-auth', 'capability-token'], 2, /needs --ws-token-file/],
-    [
-      'authentication over stdio',
-      ['--listen', 'stdio', '--ws-auth', 'capability-token'],
-      2,
-      /requires a WebSocket listener/,
-    ],
-    [
-      'a token file that is not there',
-      ['--ws-auth', 'capability-token', '--ws-token-file', '/no/such/file'],
-      1,
-      /\/no\/such\/file/,
-    ],
     ['a lease that is no number', ['--session-ttl-ms', 'soon'], 2, /whole number/],
     ['a concurrency of none', ['--concurrent-requests', '0'], 2, /whole number from 1/],
     ['run without a command', ['run'], 2, /missing required argument/],
@@ -331,14 +292,6 @@ describe('a wrong command line', () => {
     expect(result.stderr.trim().split('\n')).toHaveLength(1);
     expect(result.stderr).toMatch(/^exec-server: /);
     expect(result.stdout).toBe('');
-  });
-
-  it('an unreadable token file ends with code 1', async () => {
-    const empty = joinPath(folder, 'empty');
-    await writeFile(empty, '');
-    await chmod(empty, 0o600);
-    const result = await command(['--ws-auth', 'capability-token', '--ws-token-file', empty], { input: '' });
-    expect(result).toMatchObject({ exitCode: 1, stderr: `exec-server: --ws-token-file ${empty}: the file is empty` });
   });
 
   it('a port in use ends with code 1', async () => {

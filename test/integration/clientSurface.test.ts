@@ -1,5 +1,7 @@
 import { type Client, connect, isClientError } from '@exec-server/client';
 import { describe, expect, it } from 'vitest';
+import { surfaceBodies } from '../support/bodies/surfaceBodies.js';
+import { subjects } from '../support/bodies/subject.js';
 import { isAlive, join, links } from '../support/links.js';
 import { joinByProxy } from '../support/proxied.js';
 import { until } from '../support/until.js';
@@ -33,6 +35,8 @@ async function codeOf(promise: Promise<unknown>): Promise<string | undefined> {
 
 const sh = (script: string): [string, ...string[]] => ['/bin/sh', '-c', script];
 
+describe.each(subjects)('over $name', surfaceBodies);
+
 describe.each(links)('over %s', (link) => {
   it('streams carry both outputs and the input of a process', async () => {
     const joined = await join(link);
@@ -46,32 +50,6 @@ describe.each(links)('over %s', (link) => {
     expect([await stdout, await stderr]).toEqual(['grüße →', 'err\n']);
     expect(await child.exited).toEqual({ exitCode: 3, signal: undefined, reason: 'exited' });
     expect(await child.closed).toEqual({ reason: 'ended', holders: undefined });
-    await joined.expectClean();
-  });
-
-  it('a stream nobody reads blocks neither the process nor the other stream', async () => {
-    const joined = await join(link);
-    const { client } = joined;
-    const bytes = 8 * 1024 * 1024;
-    const handle = await client.start({ argv: sh(`head -c ${bytes} /dev/zero >&2; echo done`) });
-    expect(handle.stderr.locked).toBe(false);
-    expect(await textOf(handle.stdout)).toBe('done\n');
-    expect(await handle.wait()).toMatchObject({ exitCode: 0 });
-    await joined.expectClean();
-  });
-
-  it('a stream that is read slowly loses nothing', async () => {
-    const joined = await join(link);
-    const { client } = joined;
-    const bytes = 6 * 1024 * 1024;
-    const handle = await client.start({ argv: sh(`head -c ${bytes} /dev/zero; echo err >&2`) });
-    const stderr = textOf(handle.stderr);
-    let length = 0;
-    for await (const chunk of handle.stdout) {
-      length += chunk.byteLength;
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    expect([length, await stderr, handle.gaps]).toEqual([bytes, 'err\n', []]);
     await joined.expectClean();
   });
 
@@ -106,25 +84,6 @@ describe.each(links)('over %s', (link) => {
     });
     expect(await handle.wait()).toMatchObject({ reason: 'terminated' });
     expect(await handle.terminate()).toMatchObject({ running: false });
-    await joined.expectClean();
-  });
-
-  it('a run that takes too long is ended by the server, with its tree', async () => {
-    const joined = await join(link);
-    const { client } = joined;
-    const result = await client.run(sh('sleep 600 & echo $!; wait'), { timeoutMs: 300 });
-    expect(result).toMatchObject({ timedOut: true, reason: 'timedOut', closed: true });
-    expect(result.durationMs).toBeGreaterThanOrEqual(300);
-    await until(() => !isAlive(Number(result.text())), 'the child of the child to die');
-    await joined.expectClean();
-  });
-
-  it('a run keeps the first bytes and counts the rest', async () => {
-    const joined = await join(link);
-    const { client } = joined;
-    const result = await client.run(sh('head -c 100000 /dev/zero; echo err >&2'), { maxBytes: 1_000 });
-    expect(result).toMatchObject({ truncated: true, stdoutBytes: 100_000, stderrBytes: 4, exitCode: 0 });
-    expect(result.stdout.byteLength).toBe(1_000);
     await joined.expectClean();
   });
 

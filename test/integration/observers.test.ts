@@ -88,6 +88,17 @@ describe.each(['memory', 'websocket'] as const)('over %s', (link) => {
     return { controller, job };
   }
 
+  it('an observer gets no file, and is told whom to ask', async () => {
+    const { controller } = await counting();
+    const observer = await observe(controller.sessionId);
+    const refused = {
+      data: { reason: 'readOnly' },
+      message: expect.stringContaining('is not for observers') as unknown,
+    };
+    await expect(observer.fs.readFile('/etc/hostname')).rejects.toMatchObject(refused);
+    await expect(observer.fs.upload('/etc/hostname', '/nowhere')).rejects.toMatchObject(refused);
+  });
+
   it('two observers see what the controller sees, each from its own cursor', async () => {
     const { controller, job } = await counting();
     const early = await (await observe(controller.sessionId)).attach('job');

@@ -30,7 +30,7 @@ describe('the README', () => {
       program.replace("['exec-server', '--listen', 'stdio']", JSON.stringify(stdioCommand)),
     );
     expect(stdout.split('\n').slice(0, 3)).toEqual(['0 apple', 'pear', '']);
-    expect(stdout.split('\n').slice(3).sort()).toEqual(['exit code 3', 'stderr 2 4', 'stdout 1 4']);
+    expect(stdout.split('\n').slice(3).sort()).toEqual(['', 'exit code 3', 'hello', 'stderr 2 4', 'stdout 1 4']);
   });
 
   it('of the testing package has an example that runs as it stands, and with the rule it shows', async () => {

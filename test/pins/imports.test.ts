@@ -52,17 +52,27 @@ describe('the direction of imports', () => {
     expect(index).not.toContain('./schemas.js');
   });
 
-  it('keeps node modules out of the client but for its transports, and out of the protocol but for its scripts', () => {
+  it('keeps node modules out of the client but for its transports and its disk, and out of the protocol but for its scripts', () => {
     for (const name of ['client', 'protocol']) {
       for (const path of sources(join(packages, name, 'src'))) {
         const place = relative(join(packages, name, 'src'), path);
-        if (place.startsWith('transport/') || place.startsWith('scripts/')) continue;
+        if (/^(transport|disk|scripts)\//.test(place)) continue;
         expect(
           importsOf(path).filter((specifier) => specifier.startsWith('node:')),
           place,
         ).toEqual([]);
       }
     }
+  });
+
+  it('reaches the local disk of the client by dynamic imports alone', () => {
+    const folder = join(packages, 'client', 'src');
+    const reached = sources(folder).filter((path) => {
+      const isOutside = !relative(folder, path).startsWith('disk/');
+      return isOutside && /from\s*'[^']*\/disk\/[^']*'/.test(readFileSync(path, 'utf8'));
+    });
+    expect(reached).toEqual([]);
+    expect(importsOf(join(folder, 'transfer', 'options.ts'))).toContain('../disk/disk.js');
   });
 
   it('keeps files that call themselves pure free of the host', () => {

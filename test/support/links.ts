@@ -56,7 +56,9 @@ export async function join(
     expectClean: async () => {
       await client.close();
       await server.close();
-      expect(server.gauges()).toMatchObject({ connections: 0, sessions: 0, processes: 0, pendingRequests: 0 });
+      const files = { openFiles: 0, stages: 0, watches: 0 };
+      const nothing = { connections: 0, sessions: 0, processes: 0, pendingRequests: 0, ...files };
+      expect(server.gauges()).toMatchObject(nothing);
       expectNoChildren();
     },
   };

@@ -53,6 +53,9 @@ export class RawServed {
       pendingRequests: 0,
       pendingRequestBytes: 0,
       queuedBytes: 0,
+      openFiles: 0,
+      stages: 0,
+      watches: 0,
     });
   }
 }

@@ -113,8 +113,13 @@ export class Trial {
       await until(() => this.#newChildren().length === 0, 'the children of the server to be reaped');
       await until(() => this.descriptors() <= this.#descriptors, `descriptors to fall to ${this.#descriptors}`);
       if (this.server !== undefined) {
-        const idle = { runningProcesses: 0, stdinQueuedBytes: 0, pendingRequests: 0 };
-        expect(this.server.gauges()).toMatchObject(idle);
+        const files = { openFiles: 0, stages: 0, watches: 0 };
+        const idle = { runningProcesses: 0, stdinQueuedBytes: 0, pendingRequests: 0, ...files };
+        const { server } = this;
+        const isIdle = (): boolean =>
+          Object.entries(idle).every(([gauge, value]) => Reflect.get(server.gauges(), gauge) === value);
+        // What a caller gave up is closed behind its back.
+        await until(isIdle, 'the last calls to be answered').catch(() => expect(server.gauges()).toMatchObject(idle));
       }
     } finally {
       for (const pid of this.relatives()) kill(pid);
@@ -127,7 +132,8 @@ export class Trial {
       await this.client.close();
       await this.server?.close();
       if (this.server !== undefined) {
-        const nothing = { connections: 0, sessions: 0, processes: 0, pendingRequests: 0 };
+        const files = { openFiles: 0, stages: 0, watches: 0 };
+        const nothing = { connections: 0, sessions: 0, processes: 0, pendingRequests: 0, ...files };
         expect(this.server.gauges()).toMatchObject(nothing);
       }
       await until(() => this.tag.pids().length === 0, 'everything the server started to end');

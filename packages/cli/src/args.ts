@@ -33,6 +33,12 @@ export function parseWhole(flag: string, text: string, least: number): number {
   return value;
 }
 
+/** Whether clients may make http requests; undefined where neither flag was given, and where they come from decides. */
+export function httpChoice(allowed: boolean, refused: boolean): boolean | undefined {
+  if (allowed && refused) throw usage('--allow-http and --no-http contradict each other; pass one of them');
+  return allowed || refused ? allowed : undefined;
+}
+
 /** `NAME=VALUE`; the value may be empty and may hold `=`. */
 export function parseEnvPair(text: string): readonly [string, string] {
   const equals = text.indexOf('=');

@@ -1,12 +1,13 @@
 /** Passes the streams of a process through to our own until it ends or is left. */
 import { constants } from 'node:os';
-import type { Readable, Writable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { type Client, isClientError, type ProcessEvent, type ProcessHandle } from '@exec-server/client';
 import type { TerminalSize } from '@exec-server/protocol';
 import { failureOfRun } from './clientFailures.js';
 import { CommandError, ExitCode } from './exitCodes.js';
 import { say } from './link.js';
 import { enterRawMode, watchSize } from './ownTerminal.js';
+import { pass, READER_GONE } from './pass.js';
 
 export interface FollowOptions {
   /** Whether our stdin goes to the process. */
@@ -29,8 +30,6 @@ export interface Followed {
   readonly left: boolean;
 }
 
-/** 128 + SIGPIPE: the reader of our output has gone. */
-const READER_GONE = 141;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 type StopSignal = (typeof SIGNALS)[number];
 
@@ -177,17 +176,4 @@ function codeOfWriteError({ code, message }: NodeJS.ErrnoException, { signals }:
   if (code === 'EPIPE') return READER_GONE;
   const then = signals === 'forward' ? '; the command was terminated' : '';
   throw new CommandError(`the output of the command cannot be written (${message})${then}`);
-}
-
-/** Waits while the reader of our stream is behind, which holds back the command. */
-function pass(stream: Writable, bytes: Uint8Array): Promise<void> {
-  if (stream.write(bytes) || stream.destroyed) return Promise.resolve();
-  return new Promise((resolve) => {
-    const ends = ['drain', 'error', 'close'] as const;
-    const goOn = (): void => {
-      for (const end of ends) stream.off(end, goOn);
-      resolve();
-    };
-    for (const end of ends) stream.on(end, goOn);
-  });
 }

@@ -26,10 +26,15 @@ export function say(text: string): void {
   process.stderr.write(`exec-server: ${text}${end}`);
 }
 
-/** Throws what `connect` throws; `command` names this client in the server's log. */
-export async function openClient(command: string, choice: ServerChoice, wish: SessionWish = {}): Promise<Client> {
+/** Throws what `connect` throws; `command` names this client in the server's log. `tell` says how the connection fares. */
+export async function openClient(
+  command: string,
+  choice: ServerChoice,
+  wish: SessionWish = {},
+  tell = say,
+): Promise<Client> {
   const { url, tokenFile } = choice;
-  const common = { clientName: `exec-server ${command}`, onState: stateLine(), ...wish };
+  const common = { clientName: `exec-server ${command}`, onState: stateLine(tell), ...wish };
   if (url === undefined) {
     if (tokenFile !== undefined) throw new CommandError('--token-file needs --url', ExitCode.usage);
     return await connect({ command: ownServerCommand(), ...common });
@@ -57,14 +62,14 @@ export function asCommandError(error: unknown, otherWays?: string): unknown {
   }
 }
 
-function stateLine(): (state: ClientState) => void {
+function stateLine(tell: typeof say): (state: ClientState) => void {
   let lostAt: number | undefined;
   return (state) => {
     if (state === 'recovering' && lostAt === undefined) {
       lostAt = performance.now();
-      say('the connection was lost; the command goes on, reconnecting');
+      tell('the connection was lost; the command goes on, reconnecting');
     } else if (state === 'ready' && lostAt !== undefined) {
-      say(`reconnected after ${Math.round(performance.now() - lostAt)} ms`);
+      tell(`reconnected after ${Math.round(performance.now() - lostAt)} ms`);
       lostAt = undefined;
     }
   };

@@ -1,10 +1,12 @@
 /** The `exec-server` command: reads the command line, runs one command, ends with its exit code. */
 import { PACKAGE_VERSION } from '@exec-server/protocol';
-import { Command, CommanderError, Option } from 'commander';
-import { parseEnvPair, parseListen, parseWhole } from './args.js';
+import { Command, CommanderError } from 'commander';
+import { parseEnvPair, parseWhole } from './args.js';
 import { CommandError, ExitCode } from './exitCodes.js';
+import { addFileCommands } from './program/fileCommands.js';
 import { addHostCommands } from './program/hostCommands.js';
 import { collect, examples, listOf, serverChoice, textOf } from './program/options.js';
+import { addServeOptions } from './program/serveOptions.js';
 import { addSessionCommands } from './program/sessionCommands.js';
 
 /** Every sentence on stderr begins with the name of the command. */
@@ -19,78 +21,8 @@ function build(finish: (code: number) => void): Command {
     .allowExcessArguments(true)
     .enablePositionalOptions()
     .configureOutput({ outputError: asOurs })
-    .exitOverride()
-    .option(
-      '--listen <address>',
-      'stdio, or ws://IP:PORT (port 0 picks a free one; the first line on stdout is the URL)',
-      'ws://127.0.0.1:0',
-    )
-    .option('--session-ttl-ms <ms>', 'how long a session lives without its client (default: 80000)')
-    .option(
-      '--spool-dir <directory>',
-      'where output that nobody has taken yet goes once memory is full (default: the temporary folder)',
-    )
-    .option(
-      '--concurrent-requests <n>',
-      'requests of one connection that run at a time; 1 is strictly one after the other',
-    )
-    .addOption(new Option('--ws-auth <mode>', 'who may connect').choices(['capability-token']))
-    .option('--ws-token-file <file>', 'the token that clients must present, for --ws-auth capability-token')
-    .option('--allow-host <name>', 'a host name clients may use for this server, repeatable', collect, [])
-    .option('--allow-origin <origin>', 'a web origin that may connect, repeatable', collect, [])
-    .option(
-      '--allow-pid-1',
-      'serve as process 1 of a container: what its commands leave behind then stays as zombies',
-      false,
-    )
-    .option(
-      '--allow-unauthenticated',
-      'listen beyond loopback without a token: whoever reaches the port can run commands',
-      false,
-    )
-    .addOption(
-      new Option('--log-level <level>', 'what goes to stderr')
-        .choices(['debug', 'info', 'warn', 'error', 'silent'])
-        .default('warn'),
-    )
-    .addHelpText(
-      'after',
-      examples([
-        'exec-server --listen stdio',
-        'exec-server --listen ws://127.0.0.1:7000',
-        'exec-server run -- npm test',
-      ]),
-    )
-    .action(async (options: Record<string, unknown>) => {
-      const [unknown] = program.args;
-      if (unknown !== undefined) {
-        throw new CommandError(
-          `unknown command '${unknown}': there are run, shell, ps, kill, attach, doctor and demo, and without a command it serves`,
-          ExitCode.usage,
-        );
-      }
-      const { serve } = await import('./commands/serve.js');
-      const text = (name: string): string | undefined => textOf(options[name]);
-      const whole = (flag: string, name: string, least: number): number | undefined => {
-        const value = text(name);
-        return value === undefined ? undefined : parseWhole(flag, value, least);
-      };
-      finish(
-        await serve({
-          listen: parseListen(text('listen') ?? ''),
-          sessionTtlMs: whole('--session-ttl-ms', 'sessionTtlMs', 0),
-          spoolDir: text('spoolDir'),
-          concurrentRequests: whole('--concurrent-requests', 'concurrentRequests', 1),
-          wsAuth: text('wsAuth') === 'capability-token' ? 'capability-token' : undefined,
-          wsTokenFile: text('wsTokenFile'),
-          allowHosts: listOf(options['allowHost']),
-          allowOrigins: listOf(options['allowOrigin']),
-          allowUnauthenticated: options['allowUnauthenticated'] === true,
-          allowPid1: options['allowPid1'] === true,
-          logLevel: text('logLevel') ?? 'warn',
-        }),
-      );
-    });
+    .exitOverride();
+  addServeOptions(program, finish);
 
   program
     .command('run')
@@ -139,6 +71,7 @@ function build(finish: (code: number) => void): Command {
 
   addHostCommands(program, finish);
   addSessionCommands(program, finish);
+  addFileCommands(program, finish);
 
   program
     .command('demo')

@@ -1,16 +1,20 @@
-/** A capability token from a file: never from the command line, where every user of the machine could read it. */
+/** A secret from a file: never from the command line, where every user of the machine could read it. */
 import { readFileSync } from 'node:fs';
 import { CommandError } from './exitCodes.js';
 
-/** The trimmed content. Throws CommandError when the file cannot be read or is empty. */
+/** The trimmed content. Throws CommandError when the file cannot be read, is empty or is not text. */
 export function readTokenFile(flag: string, path: string): string {
-  let content: string;
+  const fault = (what: string): CommandError => new CommandError(`${flag} ${path}: ${what}`);
+  let content: Buffer;
   try {
-    content = readFileSync(path, 'utf8');
+    content = readFileSync(path);
   } catch (error) {
-    throw new CommandError(`${flag} ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    throw fault(error instanceof Error ? error.message : String(error));
   }
-  const token = content.trim();
-  if (token === '') throw new CommandError(`${flag} ${path}: the file is empty`);
+  const text = content.toString('utf8');
+  // What stands for bytes that are no text would make different secrets one.
+  if (!Buffer.from(text).equals(content)) throw fault('the file is not UTF-8');
+  const token = text.trim();
+  if (token === '') throw fault('the file is empty');
   return token;
 }

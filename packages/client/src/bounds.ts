@@ -1,6 +1,7 @@
 /** Deadline and abort of one call. Both are local: nothing of them reaches the wire or the JSON-RPC library. */
 import type { Clock } from './clock.js';
 import { ClientError, type ClientErrorData } from './errors.js';
+import { onAbort } from './signals.js';
 
 export interface BoundOptions {
   /** How long the call may take, waiting for a connection included. */
@@ -36,16 +37,14 @@ export class Bounds {
 
   /** `disposed` is called when the owner has let go of it. */
   constructor({ timeoutMs, signal }: BoundOptions, clock: Clock, errors: BoundErrors, disposed?: () => void) {
-    const abort = (): void => this.#end(errors.aborted(signal?.reason));
     const cancel =
       timeoutMs === undefined ? undefined : clock.timer(timeoutMs, () => this.#end(errors.timedOut(timeoutMs)));
     this.#cleanUp = () => {
       cancel?.();
-      signal?.removeEventListener('abort', abort);
+      forget();
       disposed?.();
     };
-    if (signal?.aborted === true) abort();
-    else signal?.addEventListener('abort', abort);
+    const forget = onAbort(signal, (reason) => this.#end(errors.aborted(reason)));
   }
 
   /** Whether the caller has given up, or the time is over. */

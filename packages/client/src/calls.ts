@@ -1,6 +1,7 @@
 /** Sends calls: waits for a ready connection, keeps deadline and abort, and treats each method after a cut by its replay policy. */
 import {
   RemoteError,
+  type ReplayPolicy,
   type RequestMethod,
   requests,
   RequestTooLargeError,
@@ -11,14 +12,14 @@ import type { Clock } from './clock.js';
 import type { Connection } from './connection.js';
 import { ClientError, type ClientErrorData, fromRemote } from './errors.js';
 import { Permits } from './permits.js';
-import type { RecoveryDriver } from './recovery/driver.js';
+import { closedError, type RecoveryDriver } from './recovery/driver.js';
 
 export type CallableMethod = Exclude<RequestMethod, 'initialize'>;
 
 export interface CallOptions {
   /**
-   * How long the call may take, in ms, recovery included. Default 120,000; none for `process/read` and `process/write`,
-   * which may wait on purpose. The error is REQUEST_TIMEOUT.
+   * How long the call may take, in ms, recovery included. Default 120,000; none for `process/read`, `process/write` and
+   * `http/request`, which may wait on purpose, and for what works on whole trees. The error is REQUEST_TIMEOUT.
    */
   readonly timeoutMs?: number | undefined;
   /** Aborts the wait, with ABORTED. The server is not told: what was sent may still take effect. */
@@ -33,9 +34,13 @@ export interface Call<T> {
   /** What to call this where the server lacks the extensions it needs; absent when every server can do it. */
   readonly extension?: string;
   readonly data?: ClientErrorData;
+  /** What to do after a cut, where the params name the effect so that a repeat does it once. Default: that of the method. */
+  readonly replay?: ReplayPolicy;
+  /** The connection it belongs to: what names a handle must not reach the next one. Default: the next ready connection. */
+  readonly on?: Connection;
 }
 
-/** `cut`: sent, and the connection was lost before the answer. */
+/** `cut`: sent, and the connection was lost before the answer; or not sent, the connection it belongs to being lost. */
 export type Attempt<T> =
   | { readonly kind: 'answered'; readonly value: T }
   | { readonly kind: 'cut'; readonly error: Error };
@@ -43,9 +48,20 @@ export type Attempt<T> =
 /** How long a call may take unless told otherwise. */
 export const DEFAULT_TIMEOUT_MS = 120_000;
 
+/** They wait on purpose, or take as long as a tree is large; a dead connection is noticed without a time limit. */
+const UNLIMITED: ReadonlySet<CallableMethod> = new Set([
+  'process/read',
+  'process/write',
+  'http/request',
+  'fs/copy',
+  'fs/move',
+  'fs/remove',
+]);
+
 function timeoutOf(method: CallableMethod, options: CallOptions): BoundOptions {
-  const parks = method === 'process/read' || method === 'process/write';
-  return parks || options.timeoutMs !== undefined ? options : { ...options, timeoutMs: DEFAULT_TIMEOUT_MS };
+  return UNLIMITED.has(method) || options.timeoutMs !== undefined
+    ? options
+    : { ...options, timeoutMs: DEFAULT_TIMEOUT_MS };
 }
 
 export class Calls {
@@ -91,7 +107,7 @@ export class Calls {
     for (;;) {
       const attempt = await this.attempt(call, bounds, sent);
       if (attempt.kind === 'answered') return attempt.value;
-      const { replay } = requests[call.method];
+      const replay = call.replay ?? requests[call.method].replay;
       if (replay !== 'repeat' && replay !== 'continue') throw outcomeUnknown(call, attempt.error);
     }
   }
@@ -99,7 +115,8 @@ export class Calls {
   /** Sends a call once, on the next ready connection. `sent` is given the answer to come, when the call goes out. */
   async attempt<T>(call: Call<T>, bounds: Bounds, sent?: (answer: Promise<unknown>) => void): Promise<Attempt<T>> {
     for (;;) {
-      const connection = await this.connection(bounds);
+      bounds.check();
+      const connection = call.on ?? (await this.connection(bounds));
       if ((requests[call.method].extension || call.extension !== undefined) && !connection.extended) {
         throw notSupported(connection.carrier.transport.label, call.extension ?? call.method);
       }
@@ -109,6 +126,7 @@ export class Calls {
       if (connection.closed || bounds.over) {
         permit?.();
         bounds.check();
+        if (call.on !== undefined) return { kind: 'cut', error: lostBefore(call.method) };
         continue;
       }
       const request = connection.request(call.method, call.params);
@@ -118,6 +136,9 @@ export class Calls {
       try {
         value = await bounds.race(request);
       } catch (error) {
+        const isEnd = call.on !== undefined && this.#driver.state.name === 'closed';
+        // The session was ended by `close`; what it held is not lost to a cut, nor to the server.
+        if (isEnd && (error instanceof TransportClosedError || error instanceof RemoteError)) throw closedError();
         if (error instanceof TransportClosedError) return { kind: 'cut', error };
         if (error instanceof RequestTooLargeError) {
           throw new ClientError('REQUEST_TOO_LARGE', error.message, {
@@ -161,6 +182,10 @@ export class Calls {
     }
     return () => this.#permits.release();
   }
+}
+
+function lostBefore(method: string): Error {
+  return new Error(`the connection was lost before ${method} was sent`);
 }
 
 export function outcomeUnknown(call: Pick<Call<unknown>, 'method' | 'data'>, cause: unknown): ClientError {

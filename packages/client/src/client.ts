@@ -3,7 +3,12 @@ import { type EnvironmentInfo, type ParamsOf, type ResultOf, type SessionId, ses
 import { listReply, type ProcessList } from './callGuards.js';
 import { type CallableMethod, type CallOptions, notSupported } from './calls.js';
 import { ClientError } from './errors.js';
+import { FileCalls } from './files/fileCalls.js';
+import { FileSystem } from './files/fileSystem.js';
+import { WatchHub } from './files/watching.js';
 import type { ClientGauges } from './gauges.js';
+import { type HttpOptions, httpRequest, type HttpResponse } from './http/httpRequest.js';
+import { BODY_DELTA, HttpResponses } from './http/responses.js';
 import { type ClientState, type CommonOptions, publicState, type ServerInfo } from './options.js';
 import { attachAll, attachProcess } from './process/attachProcess.js';
 import { ProcessHandle } from './process/processHandle.js';
@@ -26,12 +31,25 @@ export class Client implements AsyncDisposable {
   readonly #errorOnGap: boolean;
   #closing: Promise<void> | undefined;
   readonly #stdin: StdinQueues;
+  readonly #fs: FileSystem;
+  readonly #responses = new HttpResponses();
 
   /** @internal Use `connect`. */
   constructor(session: Session, options: Pick<CommonOptions, 'errorOnGap'>) {
     this.#session = session;
     this.#stdin = new StdinQueues(session.calls);
     this.#errorOnGap = options.errorOnGap ?? false;
+    const watches = new WatchHub();
+    session.notices.register('fs/changed', watches);
+    const label = session.dialer.label;
+    const calls = new FileCalls({ calls: session.calls, server: session.server, label });
+    this.#fs = new FileSystem(calls, watches, session.clock);
+    session.notices.register(BODY_DELTA, this.#responses);
+  }
+
+  /** The files of the server's host. */
+  get fs(): FileSystem {
+    return this.#fs;
   }
 
   /**
@@ -159,6 +177,16 @@ export class Client implements AsyncDisposable {
     return new Map(attached.map(({ record, afterSeq }) => [record.processId, this.#handle(record, afterSeq)]));
   }
 
+  /**
+   * An http request made by the server, from where it stands. Resolves with status and headers; any status is a result. Rejects
+   * with HTTP_FAILED where there is no answer, REQUEST_TIMEOUT, ABORTED, OUTCOME_UNKNOWN when the connection is lost before the
+   * answer (the request is not repeated), SERVER_ERROR when the server refuses it, and NOT_SUPPORTED where it makes none. A cut
+   * ends the body with HTTP_FAILED. Foreign servers answer nothing else until the request has an answer: pass `timeoutMs` there.
+   */
+  http(url: string | URL, options: HttpOptions = {}): Promise<HttpResponse> {
+    return httpRequest(this.#session, this.#responses, url, options);
+  }
+
   /** How long the server takes to answer, in ms: from the moment the question goes out, the time of a recovery not included. */
   ping(options?: CallOptions): Promise<number> {
     return roundTrip(this.#session, options);
@@ -166,7 +194,11 @@ export class Client implements AsyncDisposable {
 
   /** What this client holds in memory at the moment, and what waits in it. */
   gauges(): ClientGauges {
-    return { ...this.#session.gauges(), stdinQueuedBytes: this.#stdin.queuedBytes };
+    return {
+      ...this.#session.gauges(),
+      stdinQueuedBytes: this.#stdin.queuedBytes,
+      httpQueuedBytes: this.#responses.queuedBytes,
+    };
   }
 
   /**

@@ -8,6 +8,8 @@ import type { Carrier } from './transport/dialer.js';
 
 export interface ConnectionListener {
   notice(notice: ProcessNotice): void;
+  /** A notification that is not about processes; false when it does not decode. */
+  notification?(method: string, params: unknown): boolean;
   /** The transport closed; told once, after everything read before it. */
   lost(reason: CloseReason): void;
   /** Something odd that harms nothing. */
@@ -51,11 +53,10 @@ export class Connection {
           throw new WireError('unknownMethod', `this client does not take requests (${method})`);
         },
         notification: (method, params) => {
-          // Methods of a later version, and those of services this client does not use.
-          if (!isProcessMethod(method)) return;
-          const notice = processNotice(method, params);
-          if (notice === undefined) this.violate(`a ${method} notification does not decode`);
-          else listener.notice(notice);
+          const notice = isProcessMethod(method) ? processNotice(method, params) : undefined;
+          if (notice !== undefined) listener.notice(notice);
+          else if (isProcessMethod(method) || listener.notification?.(method, params) === false)
+            this.violate(`a ${method} notification does not decode`);
         },
         malformed: (detail) => this.violate(`a message is not JSON-RPC: ${detail}`),
         strayAnswer: () => this.violate('an answer belongs to no request'),

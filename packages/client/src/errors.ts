@@ -1,6 +1,45 @@
 /** Errors a caller of the client can meet. String codes, never on the wire. Pure. */
 import { ErrorCode, isRetryable, knownReason, type Reason, type RemoteError } from '@exec-server/protocol';
 
+/** How a file operation can fail: errno names of the host, and what has none. Errors with these codes are `FileError`s. */
+export const fileErrorCodes = {
+  ENOENT: 'The file, or a folder on the way to it, does not exist.',
+  EACCES: 'The host refuses the access to the server.',
+  EPERM: 'The host does not allow the operation to the server.',
+  EEXIST: 'The path is taken.',
+  EISDIR: 'The path names a folder where a file was expected.',
+  ENOTDIR: 'A part of the path that should be a folder is none.',
+  ENOTEMPTY: 'The folder is not empty.',
+  ELOOP: 'Symbolic links lead in a circle, or one stands where none is allowed.',
+  ENAMETOOLONG: 'A name or the whole path is longer than the host takes.',
+  EINVAL: 'The host cannot use a value.',
+  ENOSPC: 'The disk is full.',
+  EDQUOT: 'The quota is used up.',
+  EFBIG: 'The file would be larger than the host allows.',
+  EROFS: 'The file system is read-only.',
+  EBUSY: 'The file is in use.',
+  ETXTBSY: 'The program is running and cannot be written.',
+  EXDEV: 'The paths lie on different file systems.',
+  EMFILE: 'The server has no file descriptors left.',
+  ENFILE: 'The host has no file descriptors left.',
+  ENXIO: 'Nobody is at the other end of a FIFO, or the device is missing.',
+  ENODEV: 'The device is missing.',
+  EIO: 'The disk reported an error.',
+  EBADF: 'A handle was used against its mode.',
+  NOT_REGULAR_FILE: 'The path names a folder, a FIFO, a device or a socket, and a regular file was asked for.',
+  SYMLINK_IN_PATH: 'A part of the path is a symbolic link, and `followSymlinks` is false.',
+  INVALID_PATH: 'The server cannot use the path: it belongs to another host or system.',
+  FILE_TOO_LARGE: 'The file is larger than was to be read at once; nothing was taken.',
+  FILE_CHANGED: 'The file became another one, or changed, while it was carried.',
+  UNKNOWN_HANDLE: 'The server does not know the handle, or a stage is gone.',
+  TOO_MANY_HANDLES: 'The connection has as many open files, or the session as many stages, as it may.',
+  TOO_MANY_WATCHES: 'The connection has as many watches, or watches as many paths, as it may.',
+  BAD_ARCHIVE: 'The archive is damaged, incomplete, or has an entry that lies outside of the folder.',
+  FILE_FAILED: 'The host refused a file operation for a reason without a code here; `data.errno` and the text name it.',
+} as const;
+
+export type FileErrorCode = keyof typeof fileErrorCodes;
+
 /** What each code means; the message of an error says what happened, what still runs and what to do next. */
 export const clientErrorCodes = {
   CONNECT_FAILED: 'No connection came about: refused, unreachable, too slow, or the server program did not start.',
@@ -19,11 +58,17 @@ export const clientErrorCodes = {
   PROTOCOL_VIOLATION: 'The server sent something that is not this protocol.',
   DUPLICATE_PROCESS: 'The process id is taken.',
   REQUEST_TOO_LARGE: 'The call is larger than the server takes; nothing was sent, and nothing else is affected.',
+  HTTP_FAILED:
+    'The http request had no answer, or the body of its answer is not whole; `data.reason` says why. It may have taken effect.',
   STDIN_CLOSED: 'The standard input of the process takes nothing more; `data.acceptedBytes` of this write were taken.',
   STDIN_FULL: 'Writes that were not awaited wait for the process to read; nothing of this write was taken.',
   SERVER_ERROR: 'The server refused the call; `data` has its code and reason.',
   ABORTED: 'The caller aborted the call.',
   CLOSED: 'The client was closed.',
+  INVALID_ARGUMENT: 'An argument of the call cannot be used; `data.argument` names it, and nothing was sent.',
+  TRANSFER_LOST:
+    'The connection was lost in the middle of a transfer that cannot be taken up again; `data.retryable`: begin again.',
+  ...fileErrorCodes,
 } as const;
 
 export type ClientErrorCode = keyof typeof clientErrorCodes;
@@ -45,6 +90,11 @@ export interface ClientErrorData {
   /** `error.data` as the server sent it. */
   readonly serverData?: unknown;
   readonly acceptedBytes?: number;
+  /** The file it is about, and the name the host has for what went wrong. */
+  readonly path?: string;
+  readonly errno?: string;
+  /** The argument that cannot be used. */
+  readonly argument?: string;
   /** How a stdio server ended, and the tail of its stderr. */
   readonly exitCode?: number | null;
   readonly stderr?: string;
@@ -55,7 +105,7 @@ const BRAND = Symbol.for('exec-server.ClientError');
 
 /** Every failure of the client. Tell the cases apart by `code`, see {@link clientErrorCodes}. */
 export class ClientError extends Error {
-  override readonly name = 'ClientError';
+  override readonly name: string = 'ClientError';
   readonly code: ClientErrorCode;
   readonly data: ClientErrorData;
   readonly [BRAND] = true;
@@ -91,6 +141,9 @@ const codeOfReason: Partial<Record<Reason, ClientErrorCode>> = {
   expiredSession: 'SESSION_EXPIRED',
   sessionEnded: 'SESSION_EXPIRED',
   takenOver: 'TAKEN_OVER',
+  httpDisabled: 'NOT_SUPPORTED',
+  httpFailed: 'HTTP_FAILED',
+  httpTimedOut: 'REQUEST_TIMEOUT',
 };
 
 /** What an error of the server is about: its text, which is that of the host, often does not say. */

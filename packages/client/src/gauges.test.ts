@@ -7,6 +7,7 @@ const nothing = {
   tailBytes: 0,
   backlogBytes: 0,
   stdinQueuedBytes: 0,
+  httpQueuedBytes: 0,
   queuedBytes: 0,
   pendingCalls: 0,
 };

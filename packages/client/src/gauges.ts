@@ -27,4 +27,6 @@ export interface SessionGauges extends RecordGauges {
 export interface ClientGauges extends SessionGauges {
   /** Bytes of writes to processes that the server has not accepted yet; at most 64 MiB a handle, or one write. */
   readonly stdinQueuedBytes: number;
+  /** Bytes of http responses that wait for their readers, with what each piece takes besides; at most 16 MiB. */
+  readonly httpQueuedBytes: number;
 }

@@ -29,6 +29,9 @@ export interface InitializeReply {
     readonly protocolVersion: number;
     readonly flowControl: boolean;
     readonly terminal: boolean;
+    /** Whether it has the additions to the file methods. */
+    readonly files: boolean;
+    readonly http: boolean;
     readonly epoch: string;
     readonly limits: Partial<ServerLimits>;
     readonly resumed: boolean;
@@ -85,6 +88,8 @@ export function initializeReply(value: unknown): InitializeReply | undefined {
       protocolVersion,
       flowControl: extensions?.['flowControl'] === true,
       terminal: extensions?.['terminal'] === true,
+      files: extensions?.['files'] === true,
+      http: extensions?.['http'] === true,
       epoch,
       limits: countsOf(limits ?? {}),
       resumed,

@@ -4,9 +4,45 @@ export type { CallableMethod, CallOptions } from './calls.js';
 export { Client } from './client.js';
 export type { Clock } from './clock.js';
 export { connect, type ConnectOptions, type TransportOptions } from './connect.js';
-export { ClientError, type ClientErrorCode, clientErrorCodes, type ClientErrorData, isClientError } from './errors.js';
+export {
+  ClientError,
+  type ClientErrorCode,
+  clientErrorCodes,
+  type ClientErrorData,
+  type FileErrorCode,
+  fileErrorCodes,
+  isClientError,
+} from './errors.js';
 export type { ClosedEvent, Closing, Exit, ExitedEvent, GapEvent, OutputEvent, ProcessEvent } from './events.js';
+export { type Unpacked, UnpackStream } from './files/archives.js';
+export { FileError, isFileError } from './files/fileErrors.js';
+export type { FileChange, WrittenReply } from './files/fileGuards.js';
+export type {
+  CopyOptions,
+  FileEntry,
+  FileStat,
+  LinkOptions,
+  MkdirOptions,
+  MoveOptions,
+  PackOptions,
+  RangeOptions,
+  ReadFileOptions,
+  ReadStreamOptions,
+  ReadTextOptions,
+  RemoveOptions,
+  StatOptions,
+  UnpackOptions,
+  WalkedEntry,
+  WalkOptions,
+  WriteFileOptions,
+  WriteOptions as FileWriteOptions,
+  WriteStreamOptions,
+} from './files/fileOptions.js';
+export { FileSystem } from './files/fileSystem.js';
+export { FileWatch, type WatchBatch, type WatchOptions } from './files/watching.js';
+export type { FilePath } from './files/wirePath.js';
 export type { ClientGauges, RecordGauges, SessionGauges } from './gauges.js';
+export { type HttpHeaderInput, type HttpOptions, HttpResponse } from './http/httpRequest.js';
 export { LazyClient, lazyClient } from './lazyClient.js';
 export type { ClientState, CommonOptions, ServerInfo } from './options.js';
 export { ping, type PingOptions } from './ping.js';
@@ -26,3 +62,6 @@ export type { StateListener } from './session.js';
 export type { ChildOptions } from './transport/child.js';
 export type { GivenTransport } from './transport/given.js';
 export type { TokenContext, WebSocketOptions } from './transport/websocket.js';
+export type { TransferOptions } from './transfer/options.js';
+export type { ProgressListener, TransferProgress, TransferResult } from './transfer/tally.js';
+export type { SkippedEntry, SkipReason } from './transfer/tree.js';

@@ -3,6 +3,7 @@ import type { CallOptions } from './calls.js';
 import type { Client } from './client.js';
 import { connect, type ConnectOptions } from './connect.js';
 import { ClientError } from './errors.js';
+import type { HttpOptions, HttpResponse } from './http/httpRequest.js';
 import type { ProcessHandle } from './process/processHandle.js';
 import type { RunOptions, RunResult } from './process/run.js';
 import type { SpawnedProcess, SpawnOptions } from './process/spawn.js';
@@ -48,6 +49,10 @@ export class LazyClient implements AsyncDisposable {
 
   async spawn(argv: readonly string[], options?: SpawnOptions): Promise<SpawnedProcess> {
     return await (await this.get()).spawn(argv, options);
+  }
+
+  async http(url: string | URL, options?: HttpOptions): Promise<HttpResponse> {
+    return await (await this.get()).http(url, options);
   }
 
   /** Closes the client, also one that is just connecting. Later uses reject with CLOSED. */

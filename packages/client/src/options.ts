@@ -15,6 +15,10 @@ export interface ServerInfo {
   readonly flowControl: boolean;
   /** Whether it can start processes on a terminal. */
   readonly terminal: boolean;
+  /** Whether it has the additions to the file methods: moves, watches, archives, writes that go on after a cut. */
+  readonly files: boolean;
+  /** Whether it makes http requests for this client. */
+  readonly http: boolean;
   readonly epoch: string;
   readonly limits: Partial<ServerLimits>;
   readonly leaseMs: number;

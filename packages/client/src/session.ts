@@ -8,6 +8,7 @@ import type { SessionGauges } from './gauges.js';
 import { initializeFailure, lossError, serverRestarted } from './failures.js';
 import { goodbye } from './goodbye.js';
 import { type InitializeReply, type ReadReply, readReply } from './guards.js';
+import { Notices } from './notices.js';
 import { type ClientState, type CommonOptions, policyOf, publicState } from './options.js';
 import { type DriverHost, RecoveryDriver } from './recovery/driver.js';
 import type { State } from './recovery/machine.js';
@@ -28,6 +29,8 @@ export class Session {
   readonly dialer: Dialer;
   readonly clock: Clock;
   readonly registry = new SessionRegistry();
+  /** Where services other than processes register for their notifications. */
+  readonly notices = new Notices();
   readonly calls: Calls;
   readonly #options: CommonOptions;
   readonly #catchUp: CatchUp;
@@ -176,14 +179,17 @@ export class Session {
     this.#lastCarrier = carrier;
     const listener: ConnectionListener = {
       notice: (notice) => this.registry.route(notice),
+      notification: (method, params) => this.notices.route(method, params, connection),
       lost: (reason) => {
         const error = lossError(reason, this.dialer, this.#server !== undefined, carrier.report?.());
+        this.notices.lost(connection, error);
         lost(error, reason.kind === 'violation');
       },
       log: (text) => this.log(text),
     };
     // A server over pipes ends with them, and pipes with their server; one that is only stopped is not to lose its processes.
-    return new Connection(carrier, listener, this.dialer.ownsServer ? undefined : this.clock);
+    const connection = new Connection(carrier, listener, this.dialer.ownsServer ? undefined : this.clock);
+    return connection;
   }
 
   async #initialize(connection: Connection): Promise<void> {

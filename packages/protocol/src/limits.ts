@@ -84,6 +84,54 @@ export const TOMBSTONES_PER_SESSION = 4096;
 /** Ids of expired sessions remembered by a server. */
 export const EXPIRED_SESSIONS_REMEMBERED = 4096;
 
+/** Largest file `fs/readFile` answers with, and largest body of a buffered `http/request`: base64 of it fits MAX_REPLY_BYTES. */
+export const MAX_READ_FILE_BYTES = 9 * MIB - KIB;
+/** Largest block of `fs/readBlock` and `fs/writeBlock`, as the reference has it. */
+export const MAX_FILE_BLOCK_BYTES = 1 * MIB;
+/** Files up to here are answered side by side; larger answers are made one after the other. */
+export const SMALL_FILE_BYTES = 64 * KIB;
+/** Bytes waiting in a transport at which no further large file answer is made: output of processes goes first. */
+export const FILE_REPLY_HIGH_WATER_BYTES = 256 * KIB;
+/** Open files and archives of one connection, as the reference has it. */
+export const FILE_HANDLES_PER_CONNECTION = 128;
+/** Longest handle id, as the reference has it. */
+export const MAX_HANDLE_ID_BYTES = 32;
+/** Staged writes of one session that are neither committed nor aborted. */
+export const STAGES_PER_SESSION = 128;
+/** Longest id of a stage, an operation or a watch. */
+export const MAX_FILE_ID_BYTES = 64;
+/** Results of file operations and commits remembered per session, so that a repeat is answered and not done again. */
+export const REMEMBERED_OPERATIONS = 4096;
+/** File requests of one connection that work on the disk at a time: the host has few threads for all of them. */
+export const CONCURRENT_FILE_REQUESTS = 8;
+/** Directory entries in one answer; more are asked for in pages. */
+export const MAX_DIRECTORY_ENTRIES = 50_000;
+/** Bounds of `fs/walk`, as the reference has them. */
+export const MAX_WALK_DEPTH = 64;
+export const MAX_WALK_DIRECTORIES = 10_000;
+export const MAX_WALK_ENTRIES = 50_000;
+/** Watches of one connection, and paths they watch together. */
+export const WATCHES_PER_CONNECTION = 32;
+export const WATCHED_PATHS_PER_CONNECTION = 100_000;
+/** Changes in one `fs/changed`; when more come at a time the client is told that some were dropped. */
+export const MAX_WATCH_CHANGES = 1024;
+/** How long changes are collected before they are told. */
+export const WATCH_BATCH_MS = 50;
+/** Paths of one `fs/watchMissing`, as the reference has it. */
+export const MAX_MISSING_PATHS = 64;
+/** `http/request`s of one connection that wait for their answer at a time; more wait for their turn. */
+export const HTTP_REQUESTS_PER_CONNECTION = 64;
+/** Longest id of a streamed http response: it stands in every delta. */
+export const MAX_HTTP_REQUEST_ID_BYTES = 4 * KIB;
+/** Bytes of http responses a client holds for readers that are behind, over all of them, as the reference has it. */
+export const HTTP_QUEUED_BYTES_PER_CLIENT = 16 * MIB;
+/** Streamed http responses of one connection at a time. */
+export const HTTP_STREAMS_PER_CONNECTION = 64;
+/** Largest delta of a streamed http response, as the reference has it. */
+export const MAX_HTTP_DELTA_BYTES = 256 * KIB;
+/** Redirects of one `http/request` that are followed, as the reference has it. */
+export const MAX_HTTP_REDIRECTS = 10;
+
 /** How long a detached session lives, as the reference has it. */
 export const SESSION_LEASE_MS = 80_000;
 /** Longest lease a client may ask for. */

@@ -1,5 +1,6 @@
 /** Types of the wire, inferred from the schemas; importing them costs nothing at run time. */
 import type { z } from 'zod';
+import type * as fs from './methods/fs.js';
 import type * as process from './methods/process.js';
 import type * as session from './methods/session.js';
 import type { clientNotificationSchemas, requestSchemas, serverNotificationSchemas } from './schemas.js';
@@ -52,3 +53,9 @@ export type ExitedParams = z.infer<typeof process.ExitedParams>;
 export type ClosedParams = z.infer<typeof process.ClosedParams>;
 export type GapParams = z.infer<typeof process.GapParams>;
 export type AckParams = z.infer<typeof process.AckParams>;
+export type FileKind = z.infer<typeof fs.FileKind>;
+export type FileDetail = z.infer<typeof fs.FileDetail>;
+export type InPlaceReason = z.infer<typeof fs.InPlaceReason>;
+export type DirectoryEntry = z.infer<typeof fs.DirectoryEntry>;
+export type WalkEntry = z.infer<typeof fs.WalkEntry>;
+export type WatchChange = z.infer<typeof fs.WatchChange>;

@@ -1,5 +1,6 @@
 /** Method → function. Adding a method to the registry without one here does not compile. */
 import {
+  type EnvironmentInfo,
   type InitializeResult,
   limits,
   PACKAGE_VERSION,
@@ -9,6 +10,13 @@ import {
   type ResultOf,
 } from '@exec-server/protocol';
 import type { Parked } from './connection/parking.js';
+import { packTree, unpackTree } from './files/archiveHandlers.js';
+import { closeHandle, openFile, readBlock, writeBlock } from './files/handleHandlers.js';
+import { canonicalize, getMetadata, readDirectory, readFile, walk } from './files/readHandlers.js';
+import { copyPath, movePath } from './files/treeHandlers.js';
+import { unwatchPath, watchMissing, watchPath } from './files/watchHandlers.js';
+import { createDirectory, removePath, writeFile } from './files/writeHandlers.js';
+import { httpRequest } from './http/httpHandler.js';
 import type { HandlerContext } from './handlerContext.js';
 import { listProcesses, releaseProcess, resizeProcess } from './processes/bookkeeping.js';
 import { flushProcess, followProcess } from './processes/followHandler.js';
@@ -24,7 +32,7 @@ type Answer<M extends RequestMethod> = ResultOf<M> | Parked<ResultOf<M>>;
 type Handler<M extends RequestMethod> = (context: HandlerContext, params: ParamsOf<M>) => Answer<M>;
 
 export const handlers: { readonly [M in Exclude<RequestMethod, 'initialize'>]: Handler<M> } = {
-  'environment/info': ({ server }) => server.environmentInfo,
+  'environment/info': ({ server, http }) => environmentInfo(server, http !== undefined),
   'environment/status': () => ({ status: 'ready' }),
   'process/start': startProcess,
   'process/read': readProcess,
@@ -36,6 +44,26 @@ export const handlers: { readonly [M in Exclude<RequestMethod, 'initialize'>]: H
   'process/release': releaseProcess,
   'process/follow': followProcess,
   'process/flush': flushProcess,
+  'fs/readFile': readFile,
+  'fs/writeFile': writeFile,
+  'fs/open': openFile,
+  'fs/readBlock': readBlock,
+  'fs/writeBlock': writeBlock,
+  'fs/close': closeHandle,
+  'fs/createDirectory': createDirectory,
+  'fs/remove': removePath,
+  'fs/copy': copyPath,
+  'fs/move': movePath,
+  'fs/getMetadata': getMetadata,
+  'fs/canonicalize': canonicalize,
+  'fs/readDirectory': readDirectory,
+  'fs/walk': walk,
+  'fs/watchMissing': watchMissing,
+  'fs/watch': watchPath,
+  'fs/unwatch': unwatchPath,
+  'fs/pack': packTree,
+  'fs/unpack': unpackTree,
+  'http/request': httpRequest,
   ping: () => ({}),
   'session/close': ({ server, session }) => {
     server.sessions.end(session, 'closed by its client');
@@ -43,19 +71,29 @@ export const handlers: { readonly [M in Exclude<RequestMethod, 'initialize'>]: H
   },
 };
 
+/** `http`: whether the connection may make http requests. */
+function environmentInfo({ environmentInfo: info }: ServerContext, http: boolean): EnvironmentInfo {
+  return { ...info, capabilities: { ...info.capabilities, httpHeaderEnvVars: http } };
+}
+
 export async function initializeResult(
   server: ServerContext,
   session: Session,
-  /** The id the client knows the session by. */
-  { id, resumed }: { readonly id: string; readonly resumed: boolean },
+  /** `id`: what the client knows the session by. `http`: whether it may make http requests. */
+  { id, resumed, http }: { readonly id: string; readonly resumed: boolean; readonly http: boolean },
 ): Promise<InitializeResult> {
   return {
     sessionId: id,
     observeId: session.observeId,
-    environmentInfo: server.environmentInfo,
+    environmentInfo: environmentInfo(server, http),
     serverInfo: { name: 'exec-server', version: PACKAGE_VERSION },
     protocolVersion: PROTOCOL_VERSION,
-    extensions: { flowControl: true, terminal: (await server.platform.terminals?.()) ?? false },
+    extensions: {
+      flowControl: true,
+      terminal: (await server.platform.terminals?.()) ?? false,
+      files: true,
+      http,
+    },
     epoch: server.epoch,
     limits: {
       maxMessageBytes: limits.MAX_MESSAGE_BYTES,

@@ -1,5 +1,6 @@
 /** The embeddable exec server. */
-export { type Authenticate, type AuthResult, capabilityToken } from './auth/capabilityToken.js';
+export { type Authenticate, type AuthResult, bearerToken, unauthorized } from './auth/bearer.js';
+export { capabilityToken } from './auth/capabilityToken.js';
 export { type Clock, hostClock } from './clock.js';
 export { serveStdio } from './listen/stdio.js';
 export type { WebSocketListener, WebSocketListenOptions } from './listen/websocket.js';

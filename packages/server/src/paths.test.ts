@@ -1,7 +1,7 @@
 import { WireError } from '@exec-server/protocol';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fileUri, nativePath } from './paths.js';
+import { bytePath, fileUri, nativeBytes, nativePath, pathUri } from './paths.js';
 
 function refusal(path: string, field = 'cwd'): WireError {
   try {
@@ -26,7 +26,8 @@ describe('a path on the wire', () => {
     ['file:///a/./b/../c', '/a/c'],
     ['file:///../../a', '/a'],
     ['file:///a/%2e%2e/b', '/b'],
-    ['file:///a/b/', '/a/b/'],
+    ['file:///a/b/', '/a/b'],
+    ['file:///a//b', '/a/b'],
     ['/a/b', '/a/b'],
     ['/a/../b', '/b'],
     ['/a b%20c', '/a b%20c'],
@@ -51,6 +52,7 @@ describe('a path on the wire', () => {
       'file:///C:/x',
       "cwd URI `file:///C:/x` is not valid on this exec-server host: 'file:///C:/x' is invalid on 'linux'",
     ],
+    ['file://me@localhost/tmp', 'user names are not allowed in path URIs: `me`'],
     ['file:///a%00b', "'file:///a%00b' is invalid on 'linux'"],
     ['/a\0b', "'/a\0b' is invalid on 'linux'"],
   ])('%j is refused', (wire, message) => {
@@ -59,8 +61,19 @@ describe('a path on the wire', () => {
     expect(error).toMatchObject({ code: -32602, data: { reason: 'invalidPath', field: 'cwd', path: wire } });
   });
 
-  it('names the host in shorter words outside of cwd', () => {
-    expect(refusal('file://host/tmp', 'path').message).toBe("'file://host/tmp' is invalid on 'linux'");
+  it('names the host in shorter words outside of cwd, under the code the file methods have for it', () => {
+    const error = refusal('file://host/tmp', 'path');
+    expect(error.message).toBe("'file://host/tmp' is invalid on 'linux'");
+    expect(error).toMatchObject({ code: -32600, data: { reason: 'foreignPath' } });
+  });
+
+  it('keeps names that are not UTF-8, and refuses them where only text can be used', () => {
+    const path = bytePath('file:///a/f%FFg', 'path');
+    expect(nativeBytes(path)).toEqual(Buffer.from([0x2f, 0x61, 0x2f, 0x66, 0xff, 0x67]));
+    expect(pathUri(path)).toBe('file:///a/f%FFg');
+    expect(refusal('file:///a/f%FFg').message).toBe(
+      "invalid URI: 'file:///a/f%FFg' is not UTF-8 after percent decoding",
+    );
   });
 
   it('comes back from its URI', () => {

@@ -2,11 +2,19 @@
 import { randomBytes } from 'node:crypto';
 import { type CloseReason, clampTimerMs, epoch, limits, type Transport } from '@exec-server/protocol';
 import PQueue from 'p-queue';
-import { type Clock, hostClock } from './clock.js';
+import { type Clock, holding, hostClock } from './clock.js';
 import { Connection } from './connection/connection.js';
 import { readEnvironmentInfo } from './environment/info.js';
-import { listenWebSocket, type WebSocketListener, type WebSocketListenOptions } from './listen/websocket.js';
+import { TempFiles } from './files/tempFiles.js';
+import { isLoopback } from './listen/admission.js';
+import {
+  DEFAULT_HOST,
+  listenWebSocket,
+  type WebSocketListener,
+  type WebSocketListenOptions,
+} from './listen/websocket.js';
 import type { Platform } from './host/child.js';
+import { HttpAgents } from './http/agents.js';
 import { Reaper } from './processes/reaper.js';
 import { createHostPlatform } from './host/spawn.js';
 import { MARK_VARIABLE } from './host/tree/mark.js';
@@ -30,7 +38,12 @@ export interface ExecServerOptions {
    * Default: 64, and requests that wait (long polls, writes without room) do not count.
    */
   readonly concurrentRequests?: number | undefined;
-  /** What `envPolicy.inherit` draws from. Default: the environment of this program. */
+  /**
+   * Whether clients may make http requests from here (`http/request`). Default: over transports given to `accept`, over stdio
+   * and on loopback, and not where a listener can be reached from other machines. False: nowhere, whatever a listener says.
+   */
+  readonly http?: boolean | undefined;
+  /** What `envPolicy.inherit` and `valueEnvVar` draw from. Default: the environment of this program. */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   /** Takes log lines. Default: nothing is logged. */
   readonly log?: Log | undefined;
@@ -71,6 +84,12 @@ export interface Gauges {
   readonly pendingRequests: number;
   /** The bytes of the messages that carried them. */
   readonly pendingRequestBytes: number;
+  /** File handles of all connections: files that are open, archives, and stages that are being written. */
+  readonly openFiles: number;
+  /** Staged writes of all sessions, those that no connection has open included. */
+  readonly stages: number;
+  /** Watches of all connections, `fs/watchMissing` among them. */
+  readonly watches: number;
 }
 
 export interface AcceptOptions {
@@ -78,6 +97,8 @@ export interface AcceptOptions {
   readonly malformedPrefix?: string | undefined;
   /** End the session with this connection. Default false: it is detached and can be resumed. */
   readonly endsSession?: boolean | undefined;
+  /** Whether this peer may make http requests, unless `http` of the server is false. Default true. */
+  readonly http?: boolean | undefined;
   /** Whether the peer may be gone without a word; a resume of its session then takes it over. Default: never. */
   readonly isSilent?: (() => boolean) | undefined;
 }
@@ -95,6 +116,8 @@ export interface ExecServer {
 
 /** How long `close` waits for killed children to be reaped. */
 const REAP_PATIENCE_MS = 5_000;
+/** How long `close` waits for file operations under way before it takes their temporary files from them. */
+const REMOVE_PATIENCE_MS = 5_000;
 /** How long `close` waits for connections to take what was sent to them. */
 const FLUSH_PATIENCE_MS = 1_000;
 
@@ -105,6 +128,8 @@ export function createExecServer(options: ExecServerOptions = {}): ExecServer {
 class Server implements ExecServer {
   readonly #context: ServerContext;
   readonly #spools: SpoolStore;
+  /** Whether clients may make http requests; undefined: where they come from decides. */
+  readonly #http: boolean | undefined;
   readonly #connections = new Set<Connection>();
   readonly #listeners = new Set<WebSocketListener>();
   #closing: Promise<void> | undefined;
@@ -132,8 +157,14 @@ class Server implements ExecServer {
       limits: options.spoolLimits,
       onProblem: (problem) => log('warn', 'the spool of undelivered output has a problem', { ...problem }),
     });
+    this.#http = options.http;
     this.#context = {
       reaper,
+      tempFiles: new TempFiles({
+        life,
+        list: (key, begins) => reaper.listTemps(key, begins),
+        unlist: (key) => reaper.unlistTemps(key),
+      }),
       outerMarks: process.env[MARK_VARIABLE],
       clock,
       platform: options.platform ?? createHostPlatform(),
@@ -151,6 +182,7 @@ class Server implements ExecServer {
       starts: new PQueue({ concurrency: limits.CONCURRENT_STARTS }),
       epoch: epoch(life),
       environmentInfo: readEnvironmentInfo(),
+      httpAgents: new HttpAgents(options.env ?? process.env),
       serverEnv: options.env ?? process.env,
       concurrentRequests: options.concurrentRequests,
       retainedBytesPerProcess,
@@ -164,6 +196,7 @@ class Server implements ExecServer {
         malformedPrefix:
           options.malformedPrefix ?? `failed to parse JSON-RPC message from exec-server ${transport.label}`,
         endsSession: options.endsSession ?? false,
+        http: this.#http !== false && (options.http ?? true),
         isSilent: options.isSilent ?? (() => false),
         onClosed: (closed, reason) => {
           this.#connections.delete(closed);
@@ -181,6 +214,7 @@ class Server implements ExecServer {
 
   async listen(options: WebSocketListenOptions = {}): Promise<WebSocketListener> {
     const { log, clock } = this.#context;
+    const http = options.allowHttp ?? this.#http ?? isLoopback(options.host ?? DEFAULT_HOST);
     const listener = await listenWebSocket(options, {
       accept: (transport, peer, isSilent) => {
         log('info', 'connection accepted', { peer });
@@ -188,6 +222,7 @@ class Server implements ExecServer {
         void this.accept(transport, {
           malformedPrefix: `failed to parse websocket JSON-RPC message from exec-server websocket ${peer}`,
           isSilent,
+          http,
         });
       },
       connections: () => this.#connections.size,
@@ -217,6 +252,9 @@ class Server implements ExecServer {
       stdinQueuedBytes: sum(processes.map(({ stdinQueuedBytes }) => stdinQueuedBytes)),
       pendingRequests: sum([...this.#connections].map(({ pendingRequests }) => pendingRequests)),
       pendingRequestBytes: sum([...this.#connections].map(({ pendingRequestBytes }) => pendingRequestBytes)),
+      openFiles: sum([...this.#connections].map(({ openFiles }) => openFiles)),
+      stages: sum(sessions.map(({ files }) => files.stages.size)),
+      watches: sum([...this.#connections].map(({ watches }) => watches)),
     };
   }
 
@@ -235,8 +273,10 @@ class Server implements ExecServer {
     await this.#connectionsGone();
     for (const connection of [...this.#connections]) connection.abort('the server is shutting down');
     await Promise.all(listenersClosed);
+    await this.#context.tempFiles.close(holding(hostClock), REMOVE_PATIENCE_MS);
     await this.#context.reaper.close();
     await this.#spools.close();
+    await this.#context.httpAgents.close();
     await this.#context.platform.close();
   }
 

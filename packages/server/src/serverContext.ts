@@ -2,7 +2,9 @@
 import type { EnvironmentInfo, Epoch } from '@exec-server/protocol';
 import type PQueue from 'p-queue';
 import type { Clock } from './clock.js';
+import type { TempFiles } from './files/tempFiles.js';
 import type { Platform } from './host/child.js';
+import type { HttpAgents } from './http/agents.js';
 import type { Reaper } from './processes/reaper.js';
 import type { SessionStore } from './sessions/sessionStore.js';
 
@@ -17,11 +19,15 @@ export interface ServerContext {
   /** Bounds how many children are being started at a time. */
   readonly starts: PQueue;
   readonly reaper: Reaper;
+  /** Temporary files of all sessions. */
+  readonly tempFiles: TempFiles;
   /** The marks this server itself was started under. */
   readonly outerMarks: string | undefined;
   readonly epoch: Epoch;
   readonly environmentInfo: EnvironmentInfo;
-  /** The environment that `envPolicy.inherit` draws from. */
+  /** Makes the `http/request`s of all connections. */
+  readonly httpAgents: HttpAgents;
+  /** The environment that `envPolicy.inherit` and `valueEnvVar` draw from. */
   readonly serverEnv: Readonly<Record<string, string | undefined>>;
   readonly concurrentRequests: number | undefined;
   readonly retainedBytesPerProcess: number;

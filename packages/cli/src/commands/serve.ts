@@ -1,20 +1,25 @@
 /** `exec-server --listen …`: serves until it is told to stop. */
-import { capabilityToken, createExecServer, type ExecServer, type Log, serveStdio } from '@exec-server/server';
+import { type Authenticate, createExecServer, type ExecServer, type Log, serveStdio } from '@exec-server/server';
 import { pino } from 'pino';
 import type { ListenTarget } from '../args.js';
+import { authenticateBy } from '../auth/authenticate.js';
+import type { AuthChoice } from '../auth/choice.js';
 import { CommandError, ExitCode } from '../exitCodes.js';
-import { readTokenFile } from '../tokenFile.js';
 
 export interface ServeOptions {
   readonly listen: ListenTarget;
+  /** End with stdin; over stdio it is the connection, and its end is the end in any case. */
+  readonly exitOnStdinClose: boolean;
   readonly sessionTtlMs: number | undefined;
   readonly spoolDir: string | undefined;
   readonly concurrentRequests: number | undefined;
-  readonly wsAuth: 'capability-token' | undefined;
-  readonly wsTokenFile: string | undefined;
+  /** Undefined: whoever reaches the listener may connect. */
+  readonly auth: AuthChoice | undefined;
   readonly allowHosts: readonly string[];
   readonly allowOrigins: readonly string[];
   readonly allowUnauthenticated: boolean;
+  /** Whether clients may make http requests; undefined: where they come from decides. */
+  readonly http: boolean | undefined;
   readonly allowPid1: boolean;
   readonly logLevel: string;
 }
@@ -23,12 +28,13 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 export async function serve(options: ServeOptions): Promise<number> {
   refuseProcessOne(process.pid, options.allowPid1);
-  const authenticate = authentication(options);
+  const authenticate = options.auth === undefined ? undefined : authenticateBy(options.auth);
   const log = stderrLog(options.logLevel);
   const server = createExecServer({
     sessionLeaseMs: options.sessionTtlMs,
     spoolDir: options.spoolDir,
     concurrentRequests: options.concurrentRequests,
+    http: options.http,
     log,
   });
   const stopped = stopSignal(log);
@@ -37,11 +43,12 @@ export async function serve(options: ServeOptions): Promise<number> {
     if (listen.kind === 'stdio') {
       await Promise.race([serveStdio(server, process.stdin, process.stdout), stopped]);
     } else {
+      const orphaned = options.exitOnStdinClose ? [stdinClosed(log)] : [];
       const url = await bind(server, listen, options, authenticate);
       // A reader that has gone away is no reason to stop serving.
       process.stdout.on('error', () => {});
       process.stdout.write(`${url}\n`);
-      await stopped;
+      await Promise.race([stopped, ...orphaned]);
     }
   } finally {
     await server.close();
@@ -63,7 +70,7 @@ async function bind(
   server: ExecServer,
   { host, port }: Extract<ListenTarget, { kind: 'websocket' }>,
   options: ServeOptions,
-  authenticate: ReturnType<typeof authentication>,
+  authenticate: Authenticate | undefined,
 ): Promise<string> {
   const shown = `ws://${host.includes(':') ? `[${host}]` : host}:${port}`;
   try {
@@ -82,22 +89,12 @@ async function bind(
     if (code === undefined) {
       throw new CommandError(
         `refusing to listen on ${shown} without authentication: whoever reaches it could run commands; ` +
-          'pass --ws-auth capability-token --ws-token-file FILE, or --allow-unauthenticated',
+          'pass --ws-auth with a token file or a shared secret, or --allow-unauthenticated',
         ExitCode.usage,
       );
     }
     throw new CommandError(`cannot listen on ${shown}: ${error instanceof Error ? error.message : String(error)}`);
   }
-}
-
-function authentication(options: ServeOptions): ReturnType<typeof capabilityToken> | undefined {
-  const { wsAuth, wsTokenFile, listen } = options;
-  if (wsAuth === undefined && wsTokenFile === undefined) return undefined;
-  const usage = (message: string): CommandError => new CommandError(message, ExitCode.usage);
-  if (listen.kind === 'stdio') throw usage('WebSocket auth requires a WebSocket listener, not stdio');
-  if (wsAuth === undefined) throw usage('--ws-token-file needs --ws-auth capability-token');
-  if (wsTokenFile === undefined) throw usage('--ws-auth capability-token needs --ws-token-file FILE');
-  return capabilityToken(readTokenFile('--ws-token-file', wsTokenFile));
 }
 
 /** Lines to stderr: stdout belongs to the protocol, or to the URL. */
@@ -121,5 +118,20 @@ function stopSignal(log: Log): Promise<void> {
         resolve();
       });
     }
+  });
+}
+
+/** Resolves when stdin is over, as the pipe of a parent that has ended is; what comes over it meanwhile does not count. */
+function stdinClosed(log: Log): Promise<void> {
+  return new Promise((resolve) => {
+    // An error ends it as well, and its close event follows.
+    process.stdin.on('error', () => {});
+    for (const end of ['end', 'close'] as const) {
+      process.stdin.once(end, () => {
+        log('info', 'stopping', { reason: 'stdin is closed' });
+        resolve();
+      });
+    }
+    process.stdin.resume();
   });
 }

@@ -105,7 +105,8 @@ async function settle(host: StartHost, record: ProcessRecord, start: Start): Pro
       // A foreign server answers a start that took place before with the one code it has for all refusals.
       const isTaken =
         isClientError(error) && error.data.wireCode === ErrorCode.invalidRequest && error.data.reason === undefined;
-      if (sent === 1 || !isTaken) throw error;
+      if (!isTaken) throw error;
+      if (sent === 1) throw new ClientError('DUPLICATE_PROCESS', error.message, error.data, error.cause);
       for (let look = 0; look < FOREIGN_LOOKS; look++) {
         if (await adoptForeign(calls, record, bounds)) return true;
         await bounds.race(new Promise<void>((resolve) => void clock.timer(FOREIGN_LOOK_MS, resolve)));

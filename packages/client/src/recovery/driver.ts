@@ -206,7 +206,7 @@ export class RecoveryDriver<T> {
   }
 }
 
-function closedError(): ClientError {
+export function closedError(): ClientError {
   return new ClientError('CLOSED', 'the client was closed; make a new one to go on');
 }
 

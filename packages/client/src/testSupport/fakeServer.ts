@@ -18,7 +18,7 @@ export function extendedReply(sessionId: string, overrides: Params = {}): Params
     environmentInfo: { cwd: 'file:///srv' },
     serverInfo: { name: 'fake', version: '0' },
     protocolVersion: 1,
-    extensions: { flowControl: true, terminal: true },
+    extensions: { flowControl: true, terminal: true, files: true },
     epoch: EPOCH,
     limits: { pendingRequests: 100 },
     resumed: false,

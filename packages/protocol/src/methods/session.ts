@@ -8,6 +8,10 @@ export const Extensions = z.object({
   flowControl: flag.optional(),
   /** Server: it can start processes on a terminal. */
   terminal: flag.optional(),
+  /** Server: it has the additions to the file methods (`fs/move`, `fs/watch`, `fs/pack`, stages, `operationId`, …). */
+  files: flag.optional(),
+  /** Server: it makes `http/request`s for this client; false where they are not allowed. */
+  http: flag.optional(),
 });
 
 export const InitializeParams = z.object({

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { capabilityToken } from './capabilityToken.js';
 
@@ -28,5 +29,16 @@ describe('a capability token', () => {
 
   it.each(['', '  \n'])('may not be empty: %j', (token) => {
     expect(() => capabilityToken(token)).toThrow(RangeError);
+  });
+
+  it.each([true, false])('may be given by its digest, in either case of the digits', (upper) => {
+    const sha256 = createHash('sha256').update('s3cret-token').digest('hex');
+    const byDigest = capabilityToken({ sha256: upper ? sha256.toUpperCase() : sha256 });
+    expect(byDigest({ authorization: 'Bearer s3cret-token' })).toEqual({ ok: true });
+    expect(byDigest({ authorization: `Bearer ${sha256}` })).toMatchObject({ body: 'invalid websocket bearer token' });
+  });
+
+  it.each(['', 'abc', 'g'.repeat(64), 'a'.repeat(65)])('is not given by %j as its digest', (sha256) => {
+    expect(() => capabilityToken({ sha256 })).toThrow(RangeError);
   });
 });

@@ -1,25 +1,24 @@
 /** One shared token, compared in constant time; the server keeps only its digest. */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { type Authenticate, bearerToken, unauthorized } from './bearer.js';
 
-export type AuthResult = { readonly ok: true } | { readonly ok: false; readonly status: number; readonly body: string };
-
-/** Decides by the headers of an upgrade request who gets in. */
-export type Authenticate = (headers: {
-  readonly authorization?: string | undefined;
-}) => AuthResult | Promise<AuthResult>;
-
-const refused = (body: string): AuthResult => ({ ok: false, status: 401, body });
-
-/** Takes `Authorization: Bearer TOKEN`; the scheme's case and blanks around the token do not matter. Empty tokens throw. */
-export function capabilityToken(token: string): Authenticate {
-  if (token.trim() === '') throw new RangeError('the capability token is empty');
-  const expected = digest(token.trim());
-  return ({ authorization }) => {
-    if (authorization === undefined) return refused('missing websocket bearer token');
-    const offered = /^bearer[ \t]+(\S.*)$/i.exec(authorization.trim())?.[1];
-    if (offered === undefined) return refused('invalid authorization header');
-    return timingSafeEqual(digest(offered.trim()), expected) ? { ok: true } : refused('invalid websocket bearer token');
-  };
+/**
+ * Takes `Authorization: Bearer TOKEN`. Give the token, whose blanks at both ends do not count, or its SHA-256 in 64 hex digits of
+ * either case. An empty token and what is no such digest throw a RangeError.
+ */
+export function capabilityToken(token: string | { readonly sha256: string }): Authenticate {
+  const expected = typeof token === 'string' ? digestOf(token.trim()) : parseDigest(token.sha256);
+  return bearerToken((offered) =>
+    timingSafeEqual(digestOf(offered), expected) ? { ok: true } : unauthorized('invalid websocket bearer token'),
+  );
 }
 
-const digest = (text: string): Buffer => createHash('sha256').update(text, 'utf8').digest();
+function digestOf(token: string): Buffer {
+  if (token === '') throw new RangeError('the capability token is empty');
+  return createHash('sha256').update(token, 'utf8').digest();
+}
+
+function parseDigest(text: string): Buffer {
+  if (!/^[0-9a-f]{64}$/i.test(text)) throw new RangeError('a SHA-256 digest has 64 hex digits');
+  return Buffer.from(text, 'hex');
+}

@@ -14,8 +14,10 @@ import {
   type Transport,
   WireError,
 } from '@exec-server/protocol';
+import { ConnectionFiles } from '../files/connectionFiles.js';
 import type { HandlerContext } from '../handlerContext.js';
 import { handlers, initializeResult } from '../handlers.js';
+import { ConnectionHttp } from '../http/connectionHttp.js';
 import type { Process } from '../processes/process.js';
 import type { ServerContext } from '../serverContext.js';
 import type { Attachment, Session } from '../sessions/session.js';
@@ -32,6 +34,8 @@ export interface ConnectionOptions {
   readonly malformedPrefix: string;
   /** The session ends with this connection: there is no way to come back over such a transport. */
   readonly endsSession: boolean;
+  /** Whether the peer may make http requests from here. */
+  readonly http: boolean;
   /** Whether the peer may be gone without a word. */
   readonly isSilent: () => boolean;
   readonly onClosed: (connection: Connection, reason: CloseReason) => void;
@@ -49,6 +53,9 @@ export class Connection implements Attachment {
   readonly #dispatcher: Dispatcher;
   readonly #parking = new Parking();
   readonly #bulk: BulkReplies;
+  readonly #fileReplies: BulkReplies;
+  readonly #files: ConnectionFiles;
+  readonly #http: ConnectionHttp | undefined;
   #state: HandshakeState = 'awaitingInitialize';
   #initializing: Promise<unknown> | undefined;
   #session: Session | undefined;
@@ -71,6 +78,17 @@ export class Connection implements Attachment {
       hasRoom: () => transport.queuedBytes < limits.REPLY_HIGH_WATER_BYTES,
       afterReply: (result, action) => this.#peer.afterReply(result, action),
     });
+    this.#fileReplies = new BulkReplies({
+      hasRoom: () => transport.queuedBytes < limits.FILE_REPLY_HIGH_WATER_BYTES,
+      afterReply: (result, action) => this.#peer.afterReply(result, action),
+    });
+    this.#files = new ConnectionFiles({
+      bulk: this.#fileReplies,
+      isFull: () => transport.queuedBytes >= limits.REPLY_HIGH_WATER_BYTES,
+      notify: (method, params) => this.#peer.notify(method, params),
+      hasRoom: () => transport.queuedBytes < limits.OUTBOX_HIGH_WATER_BYTES,
+    });
+    this.#http = options.http ? new ConnectionHttp() : undefined;
     this.#peer = new Peer(transport, {
       request: (method, params) => this.#request(method, params),
       notification: (method, params) => this.#notification(method, params),
@@ -115,6 +133,15 @@ export class Connection implements Attachment {
     return this.#peer.transport.queuedBytes + this.#pushes.fetchedBytes;
   }
 
+  /** Open file handles. */
+  get openFiles(): number {
+    return this.#files.handles.size;
+  }
+
+  get watches(): number {
+    return this.#files.watches.size;
+  }
+
   follow(process: Process, how: { readonly held: boolean }): void {
     this.#pushes.follow(process, how);
   }
@@ -134,6 +161,8 @@ export class Connection implements Attachment {
     this.#lost = detail;
     this.#pushes.end();
     this.#parking.end();
+    // Never rejects. The client that has the session now may go on with what is staged.
+    void this.#files.end();
     this.#cancelClose = this.#context.clock.after(CLOSE_PATIENCE_MS, () => this.abort(detail));
     // `answered` never rejects.
     void this.#peer.answered().then(() => this.#peer.close({ kind: 'closed', detail }));
@@ -162,7 +191,10 @@ export class Connection implements Attachment {
     const refused = gate(this.#state, family);
     if (refused !== undefined) throw new WireError(refused.reason, refused.message);
     if (this.#observes && !observers) {
-      throw new WireError('readOnly', `${method} would change something, and this connection observes the session`);
+      throw new WireError(
+        'readOnly',
+        `${method} is not for observers, and this connection observes the session; ask the client that controls it`,
+      );
     }
     if (!urgent) this.#refuseTooManyBytes();
     return this.#dispatcher.dispatch(urgent, () => this.#handle(method, decoded));
@@ -188,6 +220,8 @@ export class Connection implements Attachment {
       parking: this.#parking,
       pushes: this.#pushes,
       bulk: this.#bulk,
+      files: this.#files,
+      http: this.#http,
       afterReply: (reply, action) => this.#peer.afterReply(reply, action),
     };
     // `decodeParams` checked the params against the schema of this very method.
@@ -222,6 +256,8 @@ export class Connection implements Attachment {
     this.#pushes.servesTo({ controls: !this.#observes, flowControl: this.#flowControl });
     const session = await this.#sessionFor(wish);
     this.#session = session;
+    // An observer that is slow to read must hold nobody back.
+    if (!this.#observes) this.#files.join(session.files.order);
     if (this.#state === 'closed') this.#leave(session);
     this.#context.log(
       'info',
@@ -232,7 +268,8 @@ export class Connection implements Attachment {
       },
     );
     const id = wish.kind === 'observe' ? wish.id : session.id;
-    return initializeResult(this.#context, session, { id, resumed: wish.kind !== 'create' });
+    const http = this.#http !== undefined;
+    return initializeResult(this.#context, session, { id, resumed: wish.kind !== 'create', http });
   }
 
   #sessionFor(wish: AttachWish): Session | Promise<Session> {
@@ -300,6 +337,9 @@ export class Connection implements Attachment {
     if (this.#peer.transport.queuedBytes < limits.REPLY_HIGH_WATER_BYTES / 2) this.#peer.releaseReading('unsent');
     this.#bulk.roomCame();
     this.#pushes.drained();
+    // Output of processes goes first.
+    this.#fileReplies.roomCame();
+    this.#files.drained();
   }
 
   async #inputEnded(): Promise<void> {
@@ -312,8 +352,11 @@ export class Connection implements Attachment {
     this.#advance('transportClosed');
     this.#cancelClose?.();
     this.#bulk.end();
+    this.#fileReplies.end();
     this.#parking.end();
     this.#pushes.end();
+    // Never rejects; a resume waits for the requests, which wait for what is closed here.
+    void this.#files.end();
     if (this.#session !== undefined) this.#leave(this.#session);
     this.#options.onClosed(this, reason);
   }

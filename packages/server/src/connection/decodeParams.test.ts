@@ -24,6 +24,8 @@ const start = (changes: object): object => ({
 const without = (name: string): object =>
   Object.fromEntries(Object.entries(start({})).filter(([member]) => member !== name));
 
+const open = (mode: unknown): object => ({ handleId: 'h', path: 'file:///', mode });
+
 const initialize: readonly (readonly [params: unknown, text: string, field: string])[] = [
   [undefined, 'invalid type: null, expected struct InitializeParams', 'params'],
   [null, 'invalid type: null, expected struct InitializeParams', 'params'],
@@ -56,6 +58,7 @@ const starts: readonly (readonly [params: unknown, text: string, field: string])
   [start({ tty: null }), 'invalid type: null, expected a boolean', 'tty'],
   [start({ pipeStdin: null }), 'invalid type: null, expected a boolean', 'pipeStdin'],
   [start({ enforceManagedNetwork: null }), 'invalid type: null, expected a boolean', 'enforceManagedNetwork'],
+  [start({ envPolicy: 5 }), 'invalid type: number, expected struct ExecEnvPolicy', 'envPolicy'],
   [start({ envPolicy: {} }), 'missing field `inherit`', 'envPolicy.inherit'],
   [start({ sandbox: {} }), 'missing field `permissions`', 'sandbox.permissions'],
 ];
@@ -64,7 +67,8 @@ const others: readonly (readonly [method: RequestMethod, params: unknown, text: 
   ['process/read', { processId: 'p', afterSeq: -1 }, 'invalid number', 'afterSeq'],
   ['process/read', { processId: 'p', afterSeq: '1' }, 'invalid type: string "1", expected u64', 'afterSeq'],
   ['process/read', { processId: 'p', waitMs: -1 }, 'invalid number', 'waitMs'],
-  ['process/read', { processId: 'p', waitMs: 1.5 }, 'invalid type: floating point `1.5`, expected u64', 'waitMs'],
+  ['process/read', { processId: 'p', waitMs: 1.5 }, 'invalid number', 'waitMs'],
+  ['process/read', { processId: 'p', maxBytes: {} }, 'invalid type: map, expected usize', 'maxBytes'],
   ['process/read', {}, 'missing field `processId`', 'processId'],
   ['process/write', { processId: 'p', writeId: '1' }, 'missing field `chunk`', 'chunk'],
   [
@@ -77,6 +81,13 @@ const others: readonly (readonly [method: RequestMethod, params: unknown, text: 
   ['process/signal', { processId: 'p', signal: null }, 'invalid type: null, expected string or map', 'signal'],
   ['process/signal', { processId: 'p' }, 'missing field `signal`', 'signal'],
   ['process/terminate', {}, 'missing field `processId`', 'processId'],
+  ['fs/readFile', 'x', 'invalid type: string "x", expected struct WireFsReadFileParams', 'params'],
+  ['fs/walk', { path: 'file:///', options: 5 }, 'invalid type: number, expected struct WalkOptions', 'options'],
+  ['fs/open', open({}), 'invalid value: map, expected map with a single key', 'mode'],
+  ['fs/open', open({ a: 1 }), 'unknown variant `a`, expected `read` or `replace`', 'mode'],
+  ['fs/open', open({ read: 1 }), 'invalid type: number, expected unit', 'mode'],
+  ['fs/open', open({ a: 1, b: 2 }), 'invalid value: map, expected map with a single key', 'mode'],
+  ['fs/open', open(5), 'invalid type: number, expected string or map', 'mode'],
   ['environment/status', [], 'invalid type: sequence, expected unit', 'params'],
   ['environment/status', 'x', 'invalid type: string "x", expected unit', 'params'],
   ['environment/info', { x: 1 }, 'invalid type: map, expected unit', 'params'],

@@ -2,22 +2,13 @@
 import { type ParamsOf, type RequestMethod, WireError } from '@exec-server/protocol';
 import { clientNotificationSchemas, requestSchemas } from '@exec-server/protocol/schemas';
 import { z } from 'zod';
+import { integerName, objectName } from './paramNames.js';
 
 type Issue = z.core.$ZodIssue;
 
 const compiled = new Map<string, z.ZodType>();
 for (const [method, { params }] of Object.entries(requestSchemas)) compiled.set(method, z.compile(params));
 for (const [method, params] of Object.entries(clientNotificationSchemas)) compiled.set(method, z.compile(params));
-
-/** Names of the parameter objects, as the texts of the base protocol have them. */
-const STRUCT_NAMES: Partial<Record<RequestMethod, string>> = {
-  initialize: 'InitializeParams',
-  'process/start': 'ExecParams',
-  'process/read': 'ReadParams',
-  'process/write': 'WriteParams',
-  'process/signal': 'SignalParams',
-  'process/terminate': 'TerminateParams',
-};
 
 /** Throws WireError `invalidParams`. */
 export function decodeParams<M extends RequestMethod>(method: M, params: unknown): ParamsOf<M> {
@@ -26,7 +17,7 @@ export function decodeParams<M extends RequestMethod>(method: M, params: unknown
   // The schema of the method decides the type; the map loses that link.
   if (result?.success === true) return result.data as ParamsOf<M>;
   const issue = result?.error.issues[0];
-  throw new WireError('invalidParams', describe(issue, params, STRUCT_NAMES[method]), { field: fieldOf(issue) });
+  throw new WireError('invalidParams', describe(issue, params, method), { field: fieldOf(issue) });
 }
 
 /** Undefined when the params do not fit. */
@@ -44,47 +35,57 @@ function fieldOf(issue: Issue | undefined): string {
   return field === '' ? 'params' : field;
 }
 
-function describe(issue: Issue | undefined, params: unknown, struct: string | undefined): string {
+function describe(issue: Issue | undefined, params: unknown, method: RequestMethod): string {
   if (issue === undefined) return 'invalid params';
   const found = lookUp(params, issue.path);
   if (!found.present) return `missing field \`${String(issue.path.at(-1))}\``;
   const value = found.value;
   switch (issue.code) {
     case 'invalid_type':
-      return `invalid type: ${kindOf(value)}, expected ${expectation(issue.expected, issue.path, struct)}`;
+      return `invalid type: ${kindOf(value)}, expected ${expectation(issue.expected, issue.path, method)}`;
     case 'invalid_value':
-      return typeof value === 'string'
-        ? `unknown variant \`${value}\`, expected ${variants(issue.values)}`
-        : `invalid type: ${kindOf(value)}, expected string or map`;
+      return notAVariant(value, issue.values);
     case 'too_small':
       return 'invalid number';
     case 'unrecognized_keys':
       return 'invalid type: map, expected unit';
     case 'custom':
-      return typeof value === 'number' ? `invalid type: floating point \`${value}\`, expected u64` : issue.message;
+      return typeof value === 'number' ? 'invalid number' : issue.message;
     case 'invalid_union':
-      return describe(issue.errors[0]?.[0], value, struct);
+      return describe(issue.errors[0]?.[0], value, method);
     default:
       return issue.message;
   }
 }
 
-function expectation(expected: string, path: readonly PropertyKey[], struct: string | undefined): string {
+/** An object with one member stands for a variant that carries something, which none does. */
+function notAVariant(value: unknown, values: readonly unknown[]): string {
+  if (typeof value === 'string') return `unknown variant \`${value}\`, expected ${variants(values)}`;
+  if (!isMap(value)) return `invalid type: ${kindOf(value)}, expected string or map`;
+  const [[name, content] = [], ...more] = Object.entries(value);
+  if (name === undefined || more.length > 0) return 'invalid value: map, expected map with a single key';
+  return values.includes(name) ? `invalid type: ${kindOf(content)}, expected unit` : notAVariant(name, values);
+}
+
+function expectation(expected: string, path: readonly PropertyKey[], method: RequestMethod): string {
   switch (expected) {
     case 'string':
-      return struct === 'SignalParams' && path[0] === 'signal' ? 'string or map' : 'a string';
+      return method === 'process/signal' && path[0] === 'signal' ? 'string or map' : 'a string';
     case 'boolean':
       return 'a boolean';
     case 'number':
-      return 'u64';
+      return integerName(path);
     case 'array':
       return 'a sequence';
     case 'object':
-      if (path.length > 0) return 'a map';
-      return struct === undefined ? 'unit' : `struct ${struct}`;
+      return objectName(method, path);
     default:
       return 'a map';
   }
+}
+
+function isMap(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function kindOf(value: unknown): string {

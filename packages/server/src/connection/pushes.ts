@@ -1,13 +1,13 @@
 /**
  * What one connection pushes: a pump for each process it follows, in turn through the outbox, and how far each has come. The
- * only owner of the pumps.
+ * only owner of the pumps. Others stand in the same line.
  */
 import { limits, type Seq, type Transport } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
 import type { Process } from '../processes/process.js';
 import { Pump } from '../processes/pump.js';
 import { Confirmations } from './confirmations.js';
-import { Outbox } from './outbox.js';
+import { type FrameSource, Outbox } from './outbox.js';
 
 /** How the client of a connection takes its output. */
 export interface Reader {
@@ -110,6 +110,16 @@ export class Pushes {
       this.#flushes.set(pump, wishes);
     });
     return { through, stop };
+  }
+
+  /** Something else may have a message: it takes its turn with the processes. */
+  ready(source: FrameSource): void {
+    if (!this.#ended) this.#outbox.ready(source);
+  }
+
+  /** It has none any more. */
+  remove(source: FrameSource): void {
+    this.#outbox.remove(source);
   }
 
   /** The transport has taken something. */

@@ -6,7 +6,7 @@ import { basename } from 'node:path';
 import { type EnvironmentInfo, PACKAGE_VERSION } from '@exec-server/protocol';
 import { fileUri } from '../paths.js';
 
-/** Every capability of the base protocol; none of them is built here. */
+/** Every capability of the base protocol. */
 const CAPABILITIES = [
   'networkProxyLaunch',
   'networkProxyReviewDomains',
@@ -26,6 +26,8 @@ const CAPABILITIES = [
   'linuxApprovedRootWritePreservesRestrictions',
 ] as const;
 
+const BUILT: ReadonlySet<string> = new Set<(typeof CAPABILITIES)[number]>(['fsWatchMissing', 'fileWriteStreaming']);
+
 export function readEnvironmentInfo(): EnvironmentInfo {
   const shell = loginShell();
   const temporary = fileUri(tmpdir());
@@ -39,7 +41,7 @@ export function readEnvironmentInfo(): EnvironmentInfo {
     prependPathDirs: [],
     temporaryDirectories: [temporary],
     tempDir: temporary,
-    capabilities: Object.fromEntries(CAPABILITIES.map((name) => [name, false])),
+    capabilities: Object.fromEntries(CAPABILITIES.map((name) => [name, BUILT.has(name)])),
   };
 }
 

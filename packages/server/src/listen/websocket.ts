@@ -4,10 +4,13 @@ import type { AddressInfo, Socket } from 'node:net';
 import { limits, type SocketLike, socketTransport, type Transport } from '@exec-server/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../clock.js';
-import type { Authenticate } from '../auth/capabilityToken.js';
+import type { Authenticate } from '../auth/bearer.js';
 import type { Log } from '../serverContext.js';
 import { type AdmissionRules, admit, isLoopback } from './admission.js';
 import { Liveness, LOOK_EVERY_MS } from './liveness.js';
+
+/** What is listened on unless an address is given. */
+export const DEFAULT_HOST = '127.0.0.1';
 
 export interface WebSocketListenOptions extends Partial<AdmissionRules> {
   /** An IP address. Default `127.0.0.1`. */
@@ -17,6 +20,11 @@ export interface WebSocketListenOptions extends Partial<AdmissionRules> {
   readonly authenticate?: Authenticate | undefined;
   /** Listen beyond loopback without authentication: whoever reaches the port can run commands. Default false. */
   readonly allowUnauthenticated?: boolean | undefined;
+  /**
+   * Whether clients may make http requests from here, unless `http` of the server is false. Default: `http` of the server, and
+   * where that is not given, on loopback alone.
+   */
+  readonly allowHttp?: boolean | undefined;
 }
 
 export interface WebSocketListener {
@@ -40,7 +48,7 @@ export async function listenWebSocket(
   options: WebSocketListenOptions,
   hooks: WebSocketHooks,
 ): Promise<WebSocketListener> {
-  const host = options.host ?? '127.0.0.1';
+  const host = options.host ?? DEFAULT_HOST;
   if (!isLoopback(host) && options.authenticate === undefined && options.allowUnauthenticated !== true) {
     throw new Error(
       `refusing to listen on ${host} without authentication: whoever reaches it could run commands; configure a token, or allow it explicitly`,

@@ -25,7 +25,7 @@ export interface HistoryOptions {
   readonly openSpool: ((changed: () => void) => Spool | undefined) | undefined;
   /** What its window shares with others in memory. Undefined: it has its own limits alone. */
   readonly windows?: WindowBudget | undefined;
-  /** Seq through which a reader has everything for sure. */
+  /** Seq through which a reader has everything for sure, and does not come for it again. */
   readonly deliveredSeq: () => Seq;
   /** Whether a reader is attached. */
   readonly attached: () => boolean;

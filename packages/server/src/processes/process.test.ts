@@ -199,6 +199,33 @@ describe('backpressure', () => {
     expect(process.history.gapAfter(0)?.bytes).toBe(20 * MIB);
   });
 
+  it('keeps what it has pushed for a client that acknowledges nothing and goes by its reads', async () => {
+    const spooling = rig();
+    const { process, stdout, clock } = setup({ openSpool: () => spooling.spool });
+    for (let count = 0; count < 10; count += 1) stdout.emit(Buffer.alloc(MIB));
+    await settled(spooling);
+    expect(process.history.firstHeldSeq).toBe(1);
+    process.delivered(having(0));
+    process.readBehind(1);
+    process.delivered(having(9));
+    expect([process.lastDeliveredSeq, process.history.firstHeldSeq]).toEqual([9, 2]);
+    // A cut does not end its reading, however long it is; and what leaves memory then is kept, too.
+    process.delivered(undefined);
+    clock.advance(60_000);
+    process.delivered(having(9));
+    for (let count = 0; count < 4; count += 1) stdout.emit(Buffer.alloc(MIB));
+    expect(process.history.firstHeldSeq).toBe(2);
+    process.readBehind(5);
+    expect(process.history.firstHeldSeq).toBe(6);
+    clock.advance(30_001);
+    process.delivered(having(12));
+    expect(process.history.firstHeldSeq).toBe(11);
+    // Without holes, whatever was asked for and let go of in between.
+    process.readBehind(3);
+    for (let count = 0; count < 4; count += 1) stdout.emit(Buffer.alloc(MIB));
+    expect(process.history.firstHeldSeq).toBe(11);
+  });
+
   it('knows whether an attached reader is behind', () => {
     const { process, stdout } = setup();
     expect(process.beingRead).toBe(false);

@@ -80,11 +80,11 @@ export class Process {
       openSpool: options.openSpool,
       windows: options.windows,
       attached: () => this.#flow.attached,
-      deliveredSeq: () => this.#flow.lastDeliveredSeq,
+      deliveredSeq: () => this.#flow.releasedSeq,
       changed: () => this.#flow.adjust(),
     });
     this.log = this.history.log;
-    this.#flow = new Flow(this.history, detached);
+    this.#flow = new Flow(this.history, detached, options.clock);
     this.started = new Promise((resolve) => {
       this.#settleStarted = resolve;
     });
@@ -180,6 +180,11 @@ export class Process {
   /** Tells how far the attached reader is; undefined when it is gone, which lets the child run on. */
   delivered(progress: Progress | undefined): void {
     this.#flow.delivered(progress);
+  }
+
+  /** The attached reader, which acknowledges nothing, has read behind this cursor: what follows is kept for it for a while. */
+  readBehind(afterSeq: Seq): void {
+    this.#flow.readBehind(afterSeq);
   }
 
   writeStdin(write: StdinWrite): StdinAnswer | WaitingWrite {

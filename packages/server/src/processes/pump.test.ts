@@ -2,16 +2,21 @@ import { limits, processId } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import { FakeChild, FakeOutput } from '../../../../test/support/fakeChild.js';
 import { ManualClock } from '../../../../test/support/manualClock.js';
-import { Process } from './process.js';
+import { rig, settled } from '../../../../test/support/spoolRig.js';
+import { Process, type ProcessOptions } from './process.js';
 import { Pump, type PumpOptions } from './pump.js';
 
 const KIB = 1024;
 
-function running(windowBytes = 4 * KIB * KIB): { process: Process; child: FakeChild; stdout: FakeOutput } {
+function running(
+  windowBytes = 4 * KIB * KIB,
+  openSpool?: ProcessOptions['openSpool'],
+): { process: Process; child: FakeChild; stdout: FakeOutput } {
   const process = new Process({
     id: processId('p"1'),
     clock: new ManualClock(),
     logLimits: { bytes: windowBytes, chunks: limits.RETAINED_CHUNKS_PER_PROCESS },
+    openSpool,
     onClosed: () => {},
   });
   const stdout = new FakeOutput('stdout');
@@ -191,6 +196,26 @@ describe('credit', () => {
     const follower = new Follower(process, { creditBytes: 10 * KIB });
     expect(follower.take()).toEqual([[1, 1], 2, [3, 4], 5, 6]);
     expect(follower.frames[1]).toMatchObject({ method: 'process/exited', params: { exitCode: 7 } });
+  });
+});
+
+describe('a cut', () => {
+  it.each([
+    { tellsGaps: false, firstHeldSeq: 1 },
+    { tellsGaps: true, firstHeldSeq: 5 },
+  ])('keeps what was delivered for a client that acknowledges nothing (tellsGaps: $tellsGaps)', async (how) => {
+    const spooling = rig();
+    const { process, stdout } = running(4, () => spooling.spool);
+    for (const text of ['a', 'b', 'c', 'd']) stdout.emit(text);
+    const follower = new Follower(process, { tellsGaps: how.tellsGaps });
+    expect(follower.take()).toEqual([1, 2, 3, 4]);
+    follower.pump.end();
+    for (const text of ['e', 'f', 'g', 'h', 'i']) stdout.emit(text);
+    await settled(spooling);
+    expect(process.history.firstHeldSeq).toBe(how.firstHeldSeq);
+    const next = new Follower(process, { tellsGaps: how.tellsGaps, held: true });
+    next.pump.readThrough(6, 7);
+    expect(next.take()).toEqual([8, 9]);
   });
 });
 

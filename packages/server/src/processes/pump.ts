@@ -80,6 +80,7 @@ export class Pump implements FrameSource {
    * those that wait behind a hole, go on behind it; others are not affected.
    */
   readThrough(afterSeq: Seq, throughSeq: Seq): void {
+    if (this.#options.controls && !this.#options.tellsGaps) this.process.readBehind(afterSeq);
     if (this.#held || this.#behindHole !== undefined) this.#goOn(throughSeq, afterSeq);
   }
 
@@ -144,7 +145,11 @@ export class Pump implements FrameSource {
     if (this.#ended) return;
     this.#ended = true;
     this.#stopWatching();
-    if (this.#options.controls) this.process.delivered(undefined);
+    const { controls, tellsGaps } = this.#options;
+    if (!controls) return;
+    // What its connection took such a client may never have used: until the next one reads, nothing that is held goes.
+    if (!tellsGaps) this.process.readBehind(this.process.history.firstHeldSeq - 1);
+    this.process.delivered(undefined);
   }
 
   /** Seq through which nothing is held any more: no credit waits for it. */

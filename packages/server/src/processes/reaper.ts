@@ -1,8 +1,9 @@
 /**
- * What must not outlive the server: lists the groups of running children with the guard, takes them off when they are
- * empty, and sweeps up behind sessions that are over.
+ * What must not outlive the server: lists the groups of running children and temporary files with the guard, takes groups
+ * off when they are empty, and sweeps up behind sessions that are over.
  */
 import { type Clock, holding } from '../clock.js';
+import type { BytePath } from '../paths.js';
 import type { Process } from './process.js';
 import { errnoCode } from '../host/startErrors.js';
 import { createGuard, type Guard } from '../host/tree/guard.js';
@@ -53,6 +54,15 @@ export class Reaper {
       stop();
       this.#takeOff(leader.pid);
     });
+  }
+
+  /** Lists temporary files, as `Guard.addTemps`. */
+  listTemps(key: number, begins: BytePath): void {
+    this.#guard?.addTemps(key, begins);
+  }
+
+  unlistTemps(key: number): void {
+    this.#guard?.removeTemps(key);
   }
 
   /** Ends what still carries a mark of this session. */

@@ -38,7 +38,8 @@ function checkedBytes(params: WriteParams): Uint8Array {
   const { writeId, offset } = params;
   if (writeId === '') throw new WireError('invalidParams', 'writeId must not be empty', { field: 'writeId' });
   if ((writeId ?? undefined) === undefined && (offset ?? undefined) === undefined) {
-    throw new WireError('invalidParams', 'missing field `writeId`', { field: 'writeId' });
+    const fault = writeId === null ? 'invalid type: null, expected a string' : 'missing field `writeId`';
+    throw new WireError('invalidParams', fault, { field: 'writeId' });
   }
   if (typeof writeId === 'string' && Buffer.byteLength(writeId) > limits.MAX_WRITE_ID_BYTES) {
     throw new WireError('invalidParams', `writeId must not exceed ${limits.MAX_WRITE_ID_BYTES} bytes`, {

@@ -3,6 +3,7 @@ import { limits, type SessionId } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
 import type { Process } from '../processes/process.js';
 import { ProcessTable, type ProcessTableOptions } from '../processes/processTable.js';
+import { SessionFiles } from '../files/sessionFiles.js';
 import { MarkSource } from '../host/tree/mark.js';
 import * as lease from './lease.js';
 
@@ -44,6 +45,7 @@ export class Session {
   readonly observeId: SessionId;
   readonly processes: ProcessTable;
   readonly marks: MarkSource;
+  readonly files = new SessionFiles();
   readonly leaseMs: number;
   readonly #clock: Clock;
   readonly #onExpired: (session: Session) => void;

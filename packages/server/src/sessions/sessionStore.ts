@@ -30,6 +30,8 @@ export class SessionStore {
   /** Children of ended sessions that were killed and not reaped yet. */
   readonly #dying = new Set<Process>();
   #whenReaped: (() => void)[] = [];
+  /** Ended sessions whose temporary files are being removed. */
+  readonly #removing = new Set<Promise<void>>();
   #stopping = false;
   #created = 0;
 
@@ -142,19 +144,22 @@ export class SessionStore {
       this.#over.delete(oldest);
     }
     const ended = session.end(detail);
+    // Never rejects.
+    const removing = session.files.end().finally(() => this.#removing.delete(removing));
+    this.#removing.add(removing);
     for (const process of ended) this.#bury(process);
     // What left its group is found by its mark; a session that started nothing left nothing.
     if (session.marks.used) this.#options.sweep(session.marks.life);
   }
 
-  /** Ends all sessions; resolves when every child was reaped, or after `patienceMs`. */
+  /** Ends all sessions; resolves when every child was reaped and every temporary file removed, or after `patienceMs`. */
   async close(patienceMs: number): Promise<void> {
     this.#stopping = true;
     for (const session of [...this.#sessions.values()]) this.end(session, 'the server is shutting down');
-    if (this.#dying.size === 0) return;
+    const reaped = this.#dying.size === 0 ? undefined : new Promise<void>((resolve) => this.#whenReaped.push(resolve));
     await new Promise<void>((resolve) => {
       const cancel = this.#options.clock.after(patienceMs, resolve, true);
-      this.#whenReaped.push(() => {
+      void Promise.all([reaped, ...this.#removing]).then(() => {
         cancel();
         resolve();
       });

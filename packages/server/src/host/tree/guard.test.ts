@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { constants } from 'node:os';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Family } from '../../../../../test/support/family.js';
@@ -114,6 +115,65 @@ describe.skipIf(process.platform !== 'linux')('the guard', () => {
     await server.end('SIGKILL');
     await gone([guard], 'the end of the guard');
     expect([recycled.pid, otherLife.pid, removed.pid, member].map(isAlive)).toEqual([true, true, true, true]);
+  });
+
+  it('removes listed temporary files and folders when the server is killed, whatever bytes their path has', async () => {
+    const odd = Buffer.from(Array.from({ length: 255 }, (_, index) => index + 1).filter((byte) => byte !== 0x2f));
+    const root = mkdtempSync(join(tmpdir(), 'guard-'));
+    try {
+      const folders = [odd.subarray(0, 127), odd.subarray(127), Buffer.from('-rf $(id) `id` * \\n \n\n')].map((name) =>
+        Buffer.concat([Buffer.from(`${root}/`), name]),
+      );
+      const inside = (folder: Buffer, name: string): Buffer => Buffer.concat([folder, Buffer.from(`/${name}`)]);
+      for (const folder of folders) {
+        mkdirSync(folder);
+        for (const name of ['.temp-1.tmp', '.temp-2.tmp', '.temp-1', 'other.tmp'])
+          writeFileSync(inside(folder, name), '');
+        mkdirSync(inside(folder, '.temp-3.tmp'));
+        writeFileSync(inside(folder, '.temp-3.tmp/x'), '');
+      }
+      const unlisted = join(root, 'unlisted-1.tmp');
+      writeFileSync(unlisted, '');
+      const server = await serve();
+      await server.run(`guard.addTemps(100, ${JSON.stringify(join(root, 'unlisted-'))})`);
+      for (const [key, folder] of folders.entries()) {
+        await server.run(`guard.addTemps(${key}, ${JSON.stringify(inside(folder, '.temp-').toString('latin1'))})`);
+      }
+      const guard = await server.run('guard.removeTemps(100)');
+      await server.end('SIGKILL');
+      await gone([guard], 'the end of the guard');
+      for (const folder of folders) expect(readdirSync(folder).sort()).toEqual(['.temp-1', 'other.tmp']);
+      expect(existsSync(unlisted)).toBe(true);
+    } finally {
+      rmSync(root, { recursive: true });
+    }
+  });
+
+  it('is started by a later call when there are no descriptors at first', async () => {
+    const server = await serve();
+    const limit = (soft: number): void => {
+      const { status } = spawnSync('prlimit', [`--nofile=${soft}:4096`, '--pid', String(server.pid)]);
+      expect(status).toBe(0);
+    };
+    limit(3);
+    expect(await server.run(`guard.addTemps(1, '/nowhere/a')`)).toBe(0);
+    limit(4096);
+    expect(await server.run(`guard.addTemps(2, '/nowhere/b')`)).toBeGreaterThan(0);
+  });
+
+  it('is told again what is temporary when it died', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'guard-'));
+    try {
+      writeFileSync(join(root, 'a-1.tmp'), '');
+      const server = await serve();
+      const first = await server.run(`guard.addTemps(1, ${JSON.stringify(join(root, 'a-'))})`);
+      process.kill(first, 'SIGKILL');
+      await until(async () => ![first, 0].includes(await server.run('0')), 'another guard');
+      await server.end('SIGKILL');
+      await until(() => readdirSync(root).length === 0, 'the end of the file');
+    } finally {
+      rmSync(root, { recursive: true });
+    }
   });
 
   it('kills nothing after close', async () => {

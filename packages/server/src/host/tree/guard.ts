@@ -1,7 +1,7 @@
 /**
- * The guard kills our children when this server dies in whatever way, SIGKILL included. It is a shell (dash: 1.8 MB, of
- * which 0.3 are its own) in a session of its own, which holds one end of a pipe and the list of groups; the end of the
- * pipe is our death. Listing a group takes 0.02 ms.
+ * The guard kills our children and removes our temporary files when this server dies in whatever way, SIGKILL included. It
+ * is a shell (dash: 1.8 MB, of which 0.3 are its own) in a session of its own, which holds one end of a pipe, the list of
+ * groups and that of temporary files; the end of the pipe is our death. Listing a group takes 0.02 ms.
  *
  * It signals a group when its leader still has the start time it was listed with. A group without its leader, or what
  * left its group, is found by the mark of this server life in its environment. A leader whose number went to a stranger
@@ -11,6 +11,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Socket } from 'node:net';
+import type { BytePath } from '../../paths.js';
 import { descriptorsLeft } from '../hostLimits.js';
 import { errnoCode } from '../startErrors.js';
 import { lifePattern } from './mark.js';
@@ -19,14 +20,21 @@ import { procView } from './procfs.js';
 /** `$1` is the pattern of our marks, `$2` where grep is. A line cut short by our death has no newline and does not count. */
 const script = `
 trap '' HUP INT QUIT TERM TSTP
-groups=' '
-while read -r verb pid began; do
-  case $groups in *" $pid:"*)
-    before=\${groups%%" $pid:"*}
-    after=\${groups#*" $pid:"}
-    groups="$before \${after#* }"
+groups=' ' temps=' '
+without() {
+  kept=$1
+  case $1 in *" $2:"*)
+    after=\${1#*" $2:"}
+    kept="\${1%%" $2:"*} \${after#* }"
   esac
-  case $verb in +) groups="$groups$pid:$began " ;; esac
+}
+while read -r verb key value; do
+  case $verb in
+    +) without "$groups" "$key"; groups="$kept$key:$value " ;;
+    -) without "$groups" "$key"; groups=$kept ;;
+    t) temps="$temps$key:$value " ;;
+    u) without "$temps" "$key"; temps=$kept ;;
+  esac
 done
 look() {
   read -r line < "/proc/$1/stat" || return 1
@@ -43,6 +51,17 @@ for entry in $groups; do
   fi
 done
 PATH=$2
+set -f
+for entry in $temps; do
+  set +f
+  begins=$(printf %b "\${entry#*:}")
+  rm -rf -- "$begins"*.tmp
+  for left in "$begins"*.tmp; do
+    # A copy of folders that may not be written to.
+    if [ -d "$left" ] && [ ! -L "$left" ]; then chmod -R u+rwx -- "$left"; rm -rf -- "$left"; fi
+  done
+done
+set +f
 round=0
 while [ "$1" ] && [ "$round" -lt 20 ]; do
   found=
@@ -83,7 +102,10 @@ export interface Guard {
   add(pid: number, startTime: number): void;
   /** To be called once the group is known to be empty, or is to outlive this server. */
   remove(pid: number): void;
-  /** Ends the guard and kills nothing. */
+  /** Lists files and folders to be removed: those whose path begins so and ends in `.tmp`. `key` is ours to choose. */
+  addTemps(key: number, begins: BytePath): void;
+  removeTemps(key: number): void;
+  /** Ends the guard; it kills and removes nothing. */
   close(): Promise<void>;
 }
 
@@ -94,6 +116,7 @@ export function createGuard(options: GuardOptions = {}): Guard {
 class ShellGuard implements Guard {
   readonly #options: GuardOptions;
   readonly #groups = new Map<number, number>();
+  readonly #temps = new Map<number, string>();
   #state: Guard['state'] = 'idle';
   #shell: ChildProcess | undefined;
   #restarts = 0;
@@ -121,10 +144,23 @@ class ShellGuard implements Guard {
     if (this.#groups.delete(pid) && this.#state === 'running') this.#tell(`- ${pid}\n`);
   }
 
+  addTemps(key: number, begins: BytePath): void {
+    if (this.#state === 'unavailable' || this.#state === 'closed') return;
+    const escaped = shellBytes(begins);
+    this.#temps.set(key, escaped);
+    if (this.#state === 'idle') this.#start();
+    else this.#tell(`t ${key} ${escaped}\n`);
+  }
+
+  removeTemps(key: number): void {
+    if (this.#temps.delete(key) && this.#state === 'running') this.#tell(`u ${key}\n`);
+  }
+
   async close(): Promise<void> {
     const shell = this.#shell;
     this.#state = 'closed';
     this.#groups.clear();
+    this.#temps.clear();
     if (shell?.pid === undefined) return;
     const ended = new Promise((resolve) => shell.once('exit', resolve));
     shell.ref();
@@ -133,12 +169,12 @@ class ShellGuard implements Guard {
   }
 
   #start(): void {
+    // The next start of a child, or the next temporary file, tries again. Without descriptors /proc cannot be read either.
+    if (!descriptorsLeft(GUARD_DESCRIPTORS)) return;
     if (procView() === 'none') {
       this.#giveUp('there is no /proc to tell processes apart');
       return;
     }
-    // The next start of a child tries again.
-    if (!descriptorsLeft(GUARD_DESCRIPTORS)) return;
     const { life, shell: program = '/bin/sh' } = this.#options;
     const pattern = life === undefined ? '' : lifePattern(life);
     let shell: ChildProcess;
@@ -167,6 +203,7 @@ class ShellGuard implements Guard {
     if (shell.pid === undefined) return;
     let list = '';
     for (const [pid, startTime] of this.#groups) list += `+ ${pid} ${startTime}\n`;
+    for (const [key, begins] of this.#temps) list += `t ${key} ${begins}\n`;
     this.#tell(list);
   }
 
@@ -187,7 +224,7 @@ class ShellGuard implements Guard {
     }
     this.#restarts += 1;
     this.#state = 'idle';
-    if (this.#groups.size > 0) this.#start();
+    if (this.#groups.size > 0 || this.#temps.size > 0) this.#start();
   }
 
   #failed(cause: string): void {
@@ -200,7 +237,13 @@ class ShellGuard implements Guard {
   #giveUp(reason: string): void {
     this.#state = 'unavailable';
     this.#groups.clear();
+    this.#temps.clear();
     const { onUnavailable } = this.#options;
     if (onUnavailable !== undefined) queueMicrotask(() => onUnavailable(reason));
   }
+}
+
+/** For `printf %b`, without blanks and line ends. */
+function shellBytes(path: BytePath): string {
+  return path.replace(/[^A-Za-z0-9/._-]/g, (byte) => `\\0${byte.charCodeAt(0).toString(8).padStart(3, '0')}`);
 }

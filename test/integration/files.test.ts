@@ -1,0 +1,5 @@
+import { describe } from 'vitest';
+import { fileBodies } from '../support/bodies/fileBodies.js';
+import { subjects } from '../support/bodies/subject.js';
+
+describe.each(subjects)('files over $name', fileBodies);
