@@ -6,6 +6,7 @@ import type { Connection } from '../connection.js';
 import { isClientError } from '../errors.js';
 import type { InitializeReply } from '../guards.js';
 import type { Members } from '../shapes.js';
+import { ByteRoom } from './byteRoom.js';
 import { FileError, fileErrorOf, isFileError } from './fileErrors.js';
 import { HandleLine } from './handleLine.js';
 import {
@@ -52,12 +53,16 @@ const RELEASE_MS = 10_000;
  * that opened it; `cut` says that it was lost, and the handle with it. Paths in params are `file:` URIs. Rejects with FileError
  * and ClientError.
  */
+/** Content on its way to the server: a quarter of what a server lets be unanswered, so that other calls are not refused. */
+const WRITES_ON_THE_WAY_BYTES = 16 * 1024 * 1024;
+
 export class FileCalls {
   readonly #host: FileCallsHost;
   /** Apart from ids that a caller of raw calls chooses. */
   readonly #idPrefix = crypto.getRandomValues(new Uint32Array(1)).join('');
   #lastId = 0;
   readonly #line = new HandleLine<Connection>();
+  readonly #room = new ByteRoom(WRITES_ON_THE_WAY_BYTES);
 
   constructor(host: FileCallsHost) {
     this.#host = host;
@@ -104,7 +109,10 @@ export class FileCalls {
   }
 
   writeFile(params: ParamsWithoutId<'fs/writeFile'>, options?: CallOptions): Promise<WrittenReply> {
-    return this.#change('fs/writeFile', params, writtenReply, options);
+    const path = pathOf(params);
+    return this.#withRoom('fs/writeFile', params.dataBase64.length, { ...options, path }, () =>
+      this.#change('fs/writeFile', params, writtenReply, options),
+    );
   }
 
   createDirectory(params: ParamsWithoutId<'fs/createDirectory'>, options?: CallOptions): Promise<Members> {
@@ -153,7 +161,9 @@ export class FileCalls {
     options?: CallOptions,
     path?: string,
   ): Promise<Attempt<Members>> {
-    return this.#attempt(on, 'fs/writeBlock', params, emptyReply, options, path);
+    return this.#withRoom('fs/writeBlock', params.chunk.length, { ...options, path }, () =>
+      this.#attempt(on, 'fs/writeBlock', params, emptyReply, options, path),
+    );
   }
 
   close(
@@ -309,6 +319,30 @@ export class FileCalls {
       throw isLate ? noRoom(path) : error;
     } finally {
       bounds.dispose();
+    }
+  }
+
+  /** Waits until so many bytes may go out, and sends them. */
+  async #withRoom<T>(
+    method: FileMethod,
+    bytes: number,
+    { path, ...options }: CallOptions & { readonly path: string | undefined },
+    send: () => Promise<T>,
+  ): Promise<T> {
+    const wish = this.#room.acquire(bytes);
+    const bounds = this.#host.calls.bounds(method, options, path === undefined ? {} : { path });
+    try {
+      await bounds.race(wish.granted);
+    } catch (error) {
+      wish.forget();
+      throw fileErrorOf(error, path);
+    } finally {
+      bounds.dispose();
+    }
+    try {
+      return await send();
+    } finally {
+      this.#room.release(bytes);
     }
   }
 

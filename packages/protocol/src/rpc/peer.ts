@@ -38,14 +38,16 @@ export interface PeerHandlers {
 export interface PeerOptions {
   /**
    * Hands notifications over as they are read, ahead of answers that wait in the library's queue. For a side whose
-   * notifications carry their own order; the library's queue costs one turn of the event loop a message.
+   * notifications carry their own order; the library's queue costs a turn of the event loop.
    */
   readonly directNotifications?: boolean;
 }
 
 /** Requests of ours carry ids from 1; the library counts from 0. */
 const ID_OFFSET = 1;
-/** Messages waiting in the library's queue, which hands over one a turn, at which reading stops, and goes on. */
+/** Messages handed over in one turn of the event loop: the library alone hands over one, and many small calls would wait for turns. */
+const MESSAGES_A_TURN = 16;
+/** Messages read and not handed over yet at which reading stops, and goes on. */
 const QUEUE_HIGH_WATER = 2048;
 const QUEUE_LOW_WATER = 512;
 
@@ -71,6 +73,10 @@ export class Peer {
   #queued = 0;
   #queuedBytes = 0;
   readonly #sizes = new WeakMap<Message, number>();
+  /** Messages behind the one the library has. */
+  readonly #backlog: Message[] = [];
+  /** The library has a message that it has not handed over, or whose turn it is. */
+  #libraryHasOne = false;
   #closeReason: CloseReason | undefined;
   #inputEnded = false;
   #finished = false;
@@ -85,16 +91,7 @@ export class Peer {
     const writer = new EnvelopeWriter((message) => this.#write(message));
     this.#connection = createMessageConnection(this.#reader, writer, logger, {
       messageStrategy: {
-        handleMessage: async (message, next) => {
-          // The library handles one message a turn; the close is told only when the last one was handed over.
-          this.#queued -= 1;
-          this.#queuedBytes -= this.#sizes.get(message) ?? 0;
-          if (this.#queued <= QUEUE_LOW_WATER && this.#queuedBytes <= INBOUND_QUEUE_BYTES / 2)
-            this.releaseReading('queue');
-          const handled = next(message);
-          this.#finishIfDrained();
-          await handled;
-        },
+        handleMessage: (message, next) => this.#takeTurn(message, async (given) => next(given)),
       },
     });
     this.#connection.onRequest((method, params) => this.#handle(method, params));
@@ -243,7 +240,31 @@ export class Peer {
     if (this.#queued >= QUEUE_HIGH_WATER || this.#queuedBytes >= INBOUND_QUEUE_BYTES) this.holdReading('queue');
     const message = this.#toLibrary(envelope, text.length);
     this.#sizes.set(message, text.length);
+    if (this.#libraryHasOne) this.#backlog.push(message);
+    else this.#giveToLibrary(message);
+  }
+
+  #giveToLibrary(message: Message): void {
+    this.#libraryHasOne = true;
     this.#reader.deliver(message);
+  }
+
+  /** Hands over the message the library has, and those behind it; the close is told when the last one was handed over. */
+  async #takeTurn(message: Message, next: (message: Message) => Promise<void>): Promise<void> {
+    const handled = [this.#handOver(message, next)];
+    for (const behind of this.#backlog.splice(0, MESSAGES_A_TURN - 1)) handled.push(this.#handOver(behind, next));
+    const later = this.#backlog.shift();
+    if (later === undefined) this.#libraryHasOne = false;
+    else this.#giveToLibrary(later);
+    this.#finishIfDrained();
+    await Promise.all(handled);
+  }
+
+  #handOver(message: Message, next: (message: Message) => Promise<void>): Promise<void> {
+    this.#queued -= 1;
+    this.#queuedBytes -= this.#sizes.get(message) ?? 0;
+    if (this.#queued <= QUEUE_LOW_WATER && this.#queuedBytes <= INBOUND_QUEUE_BYTES / 2) this.releaseReading('queue');
+    return next(message);
   }
 
   #toLibrary(envelope: Exclude<Envelope, { kind: 'malformed' }>, bytes: number): Message {

@@ -233,7 +233,11 @@ export class Connection implements Attachment {
     const decoded = decodeParams('initialize', params);
     this.#advance('initializeReceived');
     const attaching = this.#attach(decoded);
-    this.#initializing = attaching.catch(() => undefined);
+    // Whoever waits goes on in a later turn: the answer leaves first.
+    const settled = attaching.then(nextTurn, nextTurn).then(() => {
+      if (this.#initializing === settled) this.#initializing = undefined;
+    });
+    this.#initializing = settled;
     try {
       const result = await attaching;
       this.#advance('initializeAnswered');
@@ -241,8 +245,6 @@ export class Connection implements Attachment {
     } catch (error) {
       this.#advance('initializeFailed');
       throw error;
-    } finally {
-      this.#initializing = undefined;
     }
   }
 
@@ -369,4 +371,8 @@ export class Connection implements Attachment {
     session.detach(this);
     if (this.#options.endsSession) this.#context.sessions.end(session, 'its connection has ended');
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
