@@ -62,9 +62,11 @@ describe('staged writes', () => {
   it('commit in the order of requests about their path', async () => {
     const raw = await served.ready();
     await open(raw);
-    await write(raw, 0, 'staged');
+    await write(raw, 0, 'sta');
     const path = scratch.path('f');
     raw.send({ id: 1, method: 'fs/writeFile', params: { path, dataBase64: chunk('before') } });
+    // The commit waits for the block before it, and keeps its place all the same.
+    raw.send({ id: 'w', method: 'fs/writeBlock', params: { handleId: 'h', offset: 3, chunk: chunk('ged') } });
     raw.send({ id: 2, method: 'fs/close', params: { handleId: 'h', commit: true } });
     raw.send({ id: 3, method: 'fs/writeFile', params: { path, dataBase64: chunk('+'), append: true } });
     await raw.answerTo(3);

@@ -50,6 +50,11 @@ export class ConnectionFiles {
     return new Parked(this.turn(claims, action));
   }
 
+  /** In the order of requests about these paths alone: `action` takes its place on the disk itself. */
+  inOrder<T>(claims: Claims, action: () => Promise<T>): Promise<T> {
+    return this.#order.run(claims, action);
+  }
+
   /** The same for a part of a request. */
   turn<T>(claims: Claims, action: () => Promise<T>): Promise<T> {
     return this.#order.run(claims, () => this.answers.onDisk(action));

@@ -13,6 +13,8 @@ export interface OpenHandle {
   /** Absent where it can only be read. */
   readonly write?: (offset: number, bytes: Uint8Array) => Promise<void>;
   readonly close: (how: CloseHow) => Promise<ResultOf<'fs/close'>>;
+  /** Of what changes its path only when it is committed: the order of requests about that path, in which the commit belongs. */
+  readonly inOrder?: Turn<ResultOf<'fs/close'>>;
   /** Its connection has ended: lets go of what it holds. Never rejects. */
   readonly drop: () => Promise<void>;
 }
@@ -20,6 +22,8 @@ export interface OpenHandle {
 type Turn<T> = (call: () => Promise<T>) => Promise<T>;
 
 interface Entry {
+  /** Once it is open. */
+  handle?: OpenHandle;
   /** The handle, once it is open, or why it is not. */
   readonly opened: Promise<OpenHandle>;
   /** The last call on it. */
@@ -46,6 +50,7 @@ export class FileHandles {
     this.#entries.set(handleId, entry);
     try {
       const given = await opened;
+      if (given !== undefined) entry.handle = given;
       // What opens after the end of the connection is dropped by `end`, which waits for it.
       if (given === undefined) this.#forget(handleId, entry);
     } catch (error) {
@@ -84,13 +89,19 @@ export class FileHandles {
       return {};
     }
     this.#forget(handleId, entry);
-    await entry.last;
-    const handle = await entry.opened.catch((error: unknown) => {
-      if (how.commit === true) throw error;
-      // It never came to be open, which whoever opened it was told.
-      return undefined;
-    });
-    return handle === undefined ? {} : handle.close(how);
+    if (how.commit !== true) {
+      await entry.last;
+      // One that never came to be open: whoever opened it was told.
+      const handle = await entry.opened.catch(() => undefined);
+      return handle === undefined ? {} : handle.close(how);
+    }
+    // Its place among the requests about its path is that of its arrival, where it is open by then.
+    const handle = entry.handle ?? (await entry.opened);
+    const commit = async (): Promise<ResultOf<'fs/close'>> => {
+      await entry.last;
+      return handle.close(how);
+    };
+    return handle.inOrder === undefined ? commit() : handle.inOrder(commit);
   }
 
   /** The connection is over. Resolves when everything was let go of. */

@@ -92,7 +92,7 @@ async function openStage(
   try {
     const { size } = await stage.temp.file.stat();
     const detail = params.detail === true ? await detailOf(stage.temp.file) : {};
-    return { handle: stageHandle(path, stage), result: { handleId, stagedBytes: size, ...detail } };
+    return { handle: stageHandle(path, stage, files), result: { handleId, stagedBytes: size, ...detail } };
   } catch (error) {
     stage.leave();
     throw error;
@@ -118,12 +118,15 @@ function inPlaceHandle(path: BytePath, file: FileHandle, hasPositions: boolean):
   };
 }
 
-function stageHandle(path: BytePath, stage: HeldStage): OpenHandle {
+function stageHandle(path: BytePath, stage: HeldStage, files: ConnectionFiles): OpenHandle {
   const { file } = stage.temp;
   return {
     write: (offset, bytes) => writeAt(path, file, bytes, offset),
     close: async ({ commit, keepStage, fsync, modifiedAtMs }: CloseHow) => {
-      if (commit === true) return stage.commit({ fsync: fsync ?? false, modifiedAtMs: modifiedAtMs ?? undefined });
+      if (commit === true) {
+        const how = { fsync: fsync ?? false, modifiedAtMs: modifiedAtMs ?? undefined };
+        return files.answers.onDisk(() => stage.commit(how));
+      }
       if (keepStage !== true) {
         await stage.drop();
         return {};
@@ -135,6 +138,7 @@ function stageHandle(path: BytePath, stage: HeldStage): OpenHandle {
       }
       return {};
     },
+    inOrder: (action) => files.inOrder({ writes: [path] }, action),
     drop: async () => stage.leave(),
   };
 }

@@ -134,7 +134,7 @@ export class Stages {
   }
 
   #held(
-    { id, path, followSymlinks, options, turn, temps }: StageRequest,
+    { id, path, followSymlinks, options, temps }: StageRequest,
     stage: Stage,
     hold: Hold,
     temp: TempFile,
@@ -148,10 +148,8 @@ export class Stages {
       commit: async (how) => {
         begin();
         try {
-          const written = await turn(async () => {
-            if (!followSymlinks) await refuseLinks(path);
-            return commitTemp(temps, temp, path, { ...options, ...how });
-          });
+          if (!followSymlinks) await refuseLinks(path);
+          const written = await commitTemp(temps, temp, path, { ...options, ...how });
           try {
             // Network file systems tell of a failed write here at the latest.
             await onPath(path, () => temp.file.close());
