@@ -23,6 +23,8 @@ export class ModelProcess {
   state: 'running' | 'exited' | 'closed' = 'running';
   /** Why the server no longer has it, once it does not. */
   forgotten: 'released' | 'expired' | undefined;
+  /** Its end may not have been acknowledged: the connection was cut behind it. */
+  endCutOff = false;
   #first = 1;
   #held = 0;
   #total = 0;

@@ -154,7 +154,8 @@ export const read = (index: number, place: number, maxBytes: number | undefined)
   about(
     `read behind ${place} % with ${maxBytes ?? 'no'} budget`,
     index,
-    (_, model) => isUp(model),
+    // A read by hand ends the wait for a first read, and with an acknowledgement lost the process is kept with its connection.
+    (process, model) => isUp(model) && !process.endCutOff,
     async (process, world) => {
       const cursor = Math.floor((place * (process.events.length + 2)) / 100);
       const params = { processId: process.id, afterSeq: cursor, ...(maxBytes === undefined ? {} : { maxBytes }) };

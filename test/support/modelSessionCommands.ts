@@ -6,11 +6,21 @@ import type { ModelProcess } from './modelProcess.js';
 import { taken } from './modelProcessCommands.js';
 import { LEASE_MS, RETENTION_MS, type World } from './world.js';
 
-export const cut = (): Command => command('cut', isUp, (_, world) => world.controller.line.cut());
+/** What was acknowledged right before it may not have arrived. */
+function cutOffEnds({ processes }: Model): void {
+  for (const process of processes) if (process.state === 'closed') process.endCutOff = true;
+}
+
+export const cut = (): Command =>
+  command('cut', isUp, (model, world) => {
+    cutOffEnds(model);
+    world.controller.line.cut();
+  });
 
 export const cutForLong = (): Command =>
   command('cut for long', isUp, async (model, world) => {
     model.link = 'down';
+    cutOffEnds(model);
     const { line, client } = world.controller;
     line.refusing = true;
     line.cut();
