@@ -17,7 +17,7 @@ import { availableParallelism, cpus, loadavg, release } from 'node:os';
  * @param {readonly number[]} values
  * @param {number} quantile 0 to 1, by nearest rank
  */
-export function quantileOf(values, quantile) {
+function quantileOf(values, quantile) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(quantile * sorted.length) - 1)] ?? Number.NaN;
 }

@@ -65,7 +65,7 @@ function dataAnswer(message) {
 }
 
 /** What has been pushed about one process. Events may arrive out of order: `closed` alone does not mean that all came. */
-export class Watch {
+class Watch {
   events = 0;
   bytes = 0;
   closedSeq = Number.POSITIVE_INFINITY;

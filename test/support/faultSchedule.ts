@@ -7,8 +7,8 @@ import {
   type SeededRandom,
 } from '@exec-server/testing';
 
-export const faultLinks = ['websocket', 'memory'] as const;
-export type FaultLinkName = (typeof faultLinks)[number];
+const faultLinks = ['websocket', 'memory'] as const;
+type FaultLinkName = (typeof faultLinks)[number];
 
 export interface FaultSchedule {
   readonly link: FaultLinkName;

@@ -1,7 +1,7 @@
 /** Output whose every byte is known from its offset: 16-byte lines with their own number, as `seq -f %015.0f` writes them. */
 import { createHash } from 'node:crypto';
 
-export const LINE_BYTES = 16;
+const LINE_BYTES = 16;
 
 const BLOCK_LINES = 10_000;
 const BLOCK_BYTES = BLOCK_LINES * LINE_BYTES;

@@ -4,7 +4,7 @@ import { FaultFinder, findFault } from './jsonFault.js';
 import { type Container, countMembers, isContainer, isObject, surveyJson } from './jsonSurvey.js';
 import { LETTER_E, MINUS, POINT, SPACE, isDigit, skipSpace, shorten } from './jsonText.js';
 
-export interface RpcError {
+interface RpcError {
   readonly code: number;
   readonly message: string;
   readonly data?: unknown;

@@ -1,16 +1,16 @@
 /** Characters of JSON that the scans look for. Pure. */
 
-export const TAB = 0x09;
+const TAB = 0x09;
 export const LF = 0x0a;
-export const CR = 0x0d;
+const CR = 0x0d;
 export const SPACE = 0x20;
 export const QUOTE = 0x22;
 export const COMMA = 0x2c;
 export const MINUS = 0x2d;
 export const POINT = 0x2e;
-export const ZERO = 0x30;
+const ZERO = 0x30;
 export const SEVEN = 0x37;
-export const NINE = 0x39;
+const NINE = 0x39;
 export const COLON = 0x3a;
 export const OPEN_ARRAY = 0x5b;
 export const BACKSLASH = 0x5c;

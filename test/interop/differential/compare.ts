@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { differences } from './differences.js';
 import type { Seen, Step, Tree } from './step.js';
 
-export interface Unexplained {
+interface Unexplained {
   readonly step: Step;
   readonly reference: unknown;
   readonly ours: unknown;

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import WebSocket from 'ws';
 import type { JsonObject } from './transcript.js';
 
-export interface SendHow {
+interface SendHow {
   readonly binary: boolean;
   /** Without the end of the line. */
   readonly partial: boolean;

@@ -24,7 +24,7 @@ export interface Send {
   readonly partial?: boolean;
 }
 
-export interface Recv {
+interface Recv {
   readonly dir: 'recv';
   readonly conn?: string;
   readonly msg: JsonObject;

@@ -18,7 +18,7 @@ export function ps(options: PsOptions): Promise<number> {
 }
 
 /** `now`: milliseconds since 1970; the clocks of server and client may differ. */
-export function listing(processes: readonly ProcessSummary[], now: number): string {
+function listing(processes: readonly ProcessSummary[], now: number): string {
   return table([
     ['ID', 'PID', 'STATE', 'AGE', 'BYTES', 'COMMAND'],
     ...processes.map((entry) => [

@@ -9,7 +9,7 @@ import { checkCount, type FileEntry, type WalkedEntry, type WalkOptions } from '
 import { childPath, type FilePath, shownPath, wirePath } from './wirePath.js';
 
 /** Entries of one answer: their JSON stays small beside the bounds of a message. */
-export const PAGE_ENTRIES = 5_000;
+const PAGE_ENTRIES = 5_000;
 
 /** All pages of a folder, one behind the other; `path` is a URI. */
 export async function* pagesOf(

@@ -10,9 +10,9 @@ import { onAbort } from '../signals.js';
 import { abortedTransfer } from './reading.js';
 
 /** Up to here a file is written by one call; also the piece of a large `append`. */
-export const ONE_CALL_BYTES = 1024 * 1024;
+const ONE_CALL_BYTES = 1024 * 1024;
 /** The same on foreign servers, whose messages have at most 16 MiB: base64 grows it by a third. */
-export const FOREIGN_CALL_BYTES = 11 * 1024 * 1024;
+const FOREIGN_CALL_BYTES = 11 * 1024 * 1024;
 
 /** `path` is a URI. */
 export async function writeWhole(

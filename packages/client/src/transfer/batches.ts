@@ -22,7 +22,7 @@ export function archiveBytes(item: TreeItem): number {
 }
 
 /** Archives carry names as UTF-8. */
-export function fitsBatch(item: TreeItem): boolean {
+function fitsBatch(item: TreeItem): boolean {
   return item.size <= SMALL_FILE_BYTES && textOf(item.name) !== undefined;
 }
 

@@ -19,7 +19,7 @@ const KEPT_BUFFERS = 4;
 const kept: Buffer[] = [];
 
 /** Why reading stopped: there was as much as was asked for, the data ended, or nothing is there now. */
-export type Stop = 'full' | 'end' | 'empty';
+type Stop = 'full' | 'end' | 'empty';
 
 export interface BytesRead {
   readonly dataBase64: string;

@@ -4,10 +4,10 @@ import { WireError } from '@exec-server/protocol';
 import { type BytePath, joinPath, nativeBytes, pathText } from '../paths.js';
 import { errnoError, errnoOf, fileError } from './errno.js';
 
-export type LinkPlace = 'inner' | 'last';
+type LinkPlace = 'inner' | 'last';
 
 /** Where a path has its first symbolic link. Parts that do not exist are none; who uses the path is told about them. */
-export async function findLink(path: BytePath): Promise<LinkPlace | undefined> {
+async function findLink(path: BytePath): Promise<LinkPlace | undefined> {
   const names = path.split('/').filter((name) => name !== '');
   // The root, as text and as a path.
   let part = '/' as BytePath;

@@ -14,7 +14,7 @@ import { findTarget } from './target.js';
 import type { TempFile, TempFiles } from './tempFiles.js';
 
 /** The connection a handle belongs to. */
-export interface StageHolder {
+interface StageHolder {
   readonly ended: boolean;
 }
 

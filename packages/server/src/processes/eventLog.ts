@@ -68,7 +68,7 @@ export interface ReadBudget {
 const CHUNK_WEIGHT = 40;
 
 /** What an event costs in memory besides its bytes: the object, its slot, the view over its bytes. */
-export const EVENT_COST_BYTES = 128;
+const EVENT_COST_BYTES = 128;
 
 /** Positions remembered for evicted events, so that a gap can be told in bytes: the newest, eight bytes each. */
 const REMEMBERED_POSITIONS = 16_384;

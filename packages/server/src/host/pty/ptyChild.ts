@@ -27,7 +27,7 @@ const MOST_CELLS = 65_535;
 const TERMINAL_DESCRIPTORS = 4;
 
 /** Throws `invalidParams`, naming the field, unless both are integers from 1 to 65535. */
-export function checkSize(size: TerminalSize): void {
+function checkSize(size: TerminalSize): void {
   for (const field of ['cols', 'rows'] as const) {
     const cells = size[field];
     if (Number.isInteger(cells) && cells >= 1 && cells <= MOST_CELLS) continue;

@@ -5,7 +5,7 @@
 import { PendingBytes } from './pendingBytes.js';
 import type { SegmentFs } from './segmentFs.js';
 
-export const SEGMENT_BYTES = 32 * 1024 * 1024;
+const SEGMENT_BYTES = 32 * 1024 * 1024;
 /** Most bytes of one write. */
 const WRITE_BYTES = 1024 * 1024;
 

@@ -15,9 +15,9 @@ const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;
 
 /** Budgets count what is held; a file may take up to one segment more until its last event is dropped. */
-export const SPOOL_BYTES_PER_PROCESS = 256 * MIB;
-export const SPOOL_BYTES_PER_SESSION = 1 * GIB;
-export const SPOOL_BYTES_PER_SERVER = 4 * GIB;
+const SPOOL_BYTES_PER_PROCESS = 256 * MIB;
+const SPOOL_BYTES_PER_SESSION = 1 * GIB;
+const SPOOL_BYTES_PER_SERVER = 4 * GIB;
 
 const FOLDER_PREFIX = 'exec-server-spool-';
 
@@ -27,7 +27,7 @@ export interface SpoolLimits {
   readonly serverBytes: number;
 }
 
-export const defaultSpoolLimits: SpoolLimits = {
+const defaultSpoolLimits: SpoolLimits = {
   processBytes: SPOOL_BYTES_PER_PROCESS,
   sessionBytes: SPOOL_BYTES_PER_SESSION,
   serverBytes: SPOOL_BYTES_PER_SERVER,

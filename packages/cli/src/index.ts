@@ -1,0 +1,2 @@
+/** What programs use of the command. */
+export { serverCommand } from './serverCommand.js';
