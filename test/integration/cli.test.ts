@@ -46,7 +46,10 @@ describe('exec-server run', () => {
 
   it('says in one sentence that a program is missing, and exits as a shell does', async () => {
     const missing = await command(['run', '--', 'no-such-program'], { input: '' });
-    expect(missing).toMatchObject({ exitCode: 127, stderr: 'exec-server: no-such-program: not found' });
+    expect(missing).toMatchObject({
+      exitCode: 127,
+      stderr: 'exec-server: no-such-program: not found; check the name, and the PATH of the server',
+    });
     expect((await command(['run', '--', '/tmp'], { input: '' })).exitCode).toBe(126);
   });
 
@@ -54,14 +57,15 @@ describe('exec-server run', () => {
     const noFolder = await command(['run', '--cwd', '/no/such', '--', 'true']);
     expect(noFolder).toMatchObject({
       exitCode: 1,
-      stderr: 'exec-server: the working directory /no/such does not exist on the server',
+      stderr:
+        'exec-server: the working directory /no/such does not exist on the server; create it, or pass another --cwd',
     });
     const script = joinPath(folder, 'script');
     await writeFile(script, '#!/no/such/interpreter\n');
     await chmod(script, 0o700);
     expect(await command(['run', '--', script])).toMatchObject({
       exitCode: 127,
-      stderr: `exec-server: ${script}: its interpreter /no/such/interpreter was not found`,
+      stderr: `exec-server: ${script}: its interpreter /no/such/interpreter was not found; install it, or mend the first line of the script`,
     });
   });
 
@@ -201,12 +205,34 @@ describe('exec-server run', () => {
   it('says where nobody listens', async () => {
     const result = await command(['run', '--url', 'ws://127.0.0.1:9', '--', 'true'], { input: '' });
     expect(result.exitCode).toBe(1);
-    expect(result.stderr).toContain('ws://127.0.0.1:9');
+    expect(result.stderr).toContain(
+      'no connection to ws://127.0.0.1:9/: nothing listens there; start the server, or check',
+    );
     expect(result.stderr.split('\n')).toHaveLength(1);
   });
 });
 
 describe('exec-server --listen', () => {
+  it('says at SIGUSR2 what it holds, whatever its log level', async () => {
+    const server = execa(process.execPath, [serverProgram, '--listen', 'ws://127.0.0.1:0', '--log-level', 'error']);
+    const [urls, answers] = [server.iterable(), server.iterable({ from: 'stderr' })].map((lines) =>
+      lines[Symbol.asyncIterator](),
+    );
+    const client = await connect({ url: String((await urls?.next())?.value) });
+    await client.start({ argv: ['sleep', '600'] });
+    server.kill('SIGUSR2');
+    const answer: unknown = JSON.parse(String((await answers?.next())?.value));
+    expect(answer).toMatchObject({
+      msg: 'what this server holds',
+      sessions: 1,
+      attachedSessions: 1,
+      runningProcesses: 1,
+    });
+    await client.close();
+    server.kill('SIGTERM');
+    expect((await server).exitCode).toBe(0);
+  });
+
   it('kills every child when it is told to stop, also those of detached sessions', async () => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       const server = await serve();
@@ -302,7 +328,7 @@ describe('a wrong command line', () => {
     const result = await command(['--listen', `ws://127.0.0.1:${port}`], { input: '' });
     expect(result).toMatchObject({
       exitCode: 1,
-      stderr: `exec-server: cannot listen on ws://127.0.0.1:${port}: the port is in use`,
+      stderr: `exec-server: cannot listen on ws://127.0.0.1:${port}: the port is in use; stop who listens there, or choose another port (0 picks a free one)`,
     });
     await new Promise((resolve) => taken.close(resolve));
   });

@@ -77,7 +77,7 @@ describe('exec-server cp', () => {
     expect(result.exitCode).toBe(1);
     expect(result.stderr.split('\n')).toEqual([
       expect.stringContaining(`${at('from', 'sub')} is a folder; -r copies it`),
-      expect.stringContaining(`${at('missing')}: local file ${at('missing')}: it does not exist`),
+      expect.stringContaining(`${at('missing')} here: it does not exist; check the path`),
     ]);
     expect(await text('to', 'file')).toBe('content\n');
   });
@@ -142,10 +142,14 @@ describe('exec-server cp', () => {
     expect(await text('copy')).toBe('content\n');
   });
 
-  it('stops at a signal and leaves no part of a file', async () => {
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('stops at %s with its code and leaves no part of a file', async (signal, code) => {
     await (await open(at('large'), 'w')).close();
     await truncate(at('large'), 4 * 1024 * MIB);
-    await mkdir(at('to'));
+    await mkdir(at('to'), { recursive: true });
     const program = execa(
       process.execPath,
       [serverProgram, 'cp', '--url', server.url, at('large'), `remote:${at('to')}`],
@@ -154,8 +158,11 @@ describe('exec-server cp', () => {
       },
     );
     await until(async () => (await readdir(at('to'))).length > 0, 'the stage');
-    program.kill('SIGINT');
-    expect(await program).toMatchObject({ exitCode: 130, stderr: expect.stringContaining('stopped') as unknown });
+    program.kill(signal);
+    expect(await program).toMatchObject({
+      exitCode: code,
+      stderr: expect.stringContaining('stopped; what was complete stays; run it again for the rest') as unknown,
+    });
     expect(await readdir(at('to'))).toEqual([]);
   });
 
@@ -220,8 +227,8 @@ describe('exec-server cat', () => {
     const result = await run('cat', at('missing'), folder, at('there'));
     expect(result).toMatchObject({ exitCode: 1, stdout: 'there' });
     expect(result.stderr.split('\n')).toEqual([
-      expect.stringContaining('No such file or directory') as unknown,
-      `exec-server: ${folder}: it is a folder, a FIFO, a device or a socket, and no file`,
+      expect.stringMatching(/ on the server: it does not exist; check the path$/) as unknown,
+      `exec-server: ${folder} on the server: it is a folder; \`exec-server ls\` shows what is in it, \`exec-server cp -r\` copies it`,
     ]);
   });
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
 import { connect } from '@exec-server/client';
 import { execa } from 'execa';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { command, type Ended, serve, type Serving } from '../support/command.js';
 import { serverProgram } from '../support/links.js';
 
@@ -12,16 +12,15 @@ let server: Serving;
 let file: string;
 beforeAll(async () => {
   folder = await mkdtemp(joinPath(tmpdir(), 'exec-server-observers-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
-beforeEach(async () => {
-  server = await serve();
   file = joinPath(folder, 'session');
+  server = await serve();
 });
-afterEach(async () => {
+afterAll(async () => {
   await server.stop();
-  await rm(file, { force: true });
+  await rm(folder, { recursive: true, force: true });
 });
+/** Each test has a session of its own. */
+afterEach(() => rm(file, { force: true }));
 
 /** A command that goes on while the test looks on; its stdin stays open. */
 class Going {
@@ -95,7 +94,7 @@ describe('while another client holds the session', () => {
     await observer.printed('up');
     observer.interrupt();
     const { exitCode, stderr } = await observer.ended;
-    expect([exitCode, stderr]).toEqual([130, expect.stringContaining('`attach --observe --after 1`')]);
+    expect([exitCode, stderr]).toEqual([130, expect.stringContaining('--observe --after 1 ')]);
     run.endInput();
     expect(await run.ended).toMatchObject({ exitCode: 0, stderr: '' });
   });
@@ -106,7 +105,9 @@ describe('while another client holds the session', () => {
     await winner.printed('up');
     const { exitCode, stderr } = await run.ended;
     expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/another client took the session over; the process runs on there$/);
+    expect(stderr).toMatch(
+      /another client took the session over; the process runs on there; .*--take-over takes it back$/,
+    );
     // The file still names the session, which goes on.
     await expect(stat(file)).resolves.toBeDefined();
     winner.interrupt();

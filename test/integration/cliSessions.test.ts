@@ -1,10 +1,13 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { connect as connectTcp, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
 import { execa } from 'execa';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { command, serve, type Serving } from '../support/command.js';
 import { isAlive, serverProgram } from '../support/links.js';
+import { listen, stopListening } from '../support/listening.js';
 import { until } from '../support/until.js';
 
 interface Listed {
@@ -19,16 +22,15 @@ let server: Serving;
 let file: string;
 beforeAll(async () => {
   folder = await mkdtemp(joinPath(tmpdir(), 'exec-server-sessions-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
-beforeEach(async () => {
-  server = await serve();
   file = joinPath(folder, 'session');
+  server = await serve();
 });
-afterEach(async () => {
+afterAll(async () => {
   await server.stop();
-  await rm(file, { force: true });
+  await rm(folder, { recursive: true, force: true });
 });
+/** Each test has a session of its own. */
+afterEach(() => rm(file, { force: true }));
 
 /** Starts a command that is left to its session; its process id. */
 async function detach(...argv: string[]): Promise<string> {
@@ -44,6 +46,44 @@ async function list(): Promise<Listed[]> {
 
 const onSession = (...args: string[]): Promise<{ stdout: string; stderr: string; exitCode: number | undefined }> =>
   command([...args.slice(0, 1), '--session-file', file, ...args.slice(1)]);
+
+describe('exec-server run --session-file', () => {
+  it('keeps the file of a session that is out of reach, since its process goes on', async () => {
+    const { hostname, port } = new URL(server.url);
+    let isOpen = true;
+    const ways = new Set<Socket>();
+    // The way to the server: the first connection passes, later ones find something else there.
+    const way = createServer((near) => {
+      near.on('error', () => {});
+      if (!isOpen) return near.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n');
+      const far = connectTcp(Number(port), hostname);
+      far.on('error', () => {});
+      for (const socket of [near, far]) ways.add(socket);
+      return near.pipe(far).pipe(near);
+    });
+    const url = await listen(way);
+    const marker = joinPath(folder, 'begun');
+    const running = command([
+      'run',
+      '--url',
+      url,
+      '--session-file',
+      file,
+      '--',
+      'sh',
+      '-c',
+      `touch ${marker}; sleep 600`,
+    ]);
+    await until(() => existsSync(marker), 'the command to run');
+    isOpen = false;
+    for (const socket of ways) socket.destroy();
+    expect(await running).toMatchObject({ exitCode: 1, stdout: '' });
+    const { sessionId } = JSON.parse(await readFile(file, 'utf8')) as { sessionId: string };
+    const listed = await command(['ps', '--url', server.url, '--session', sessionId, '--json']);
+    expect(JSON.parse(listed.stdout)).toMatchObject([{ state: 'running' }]);
+    await stopListening();
+  });
+});
 
 describe('exec-server run --detach', () => {
   it('prints the process id and leaves the command running, in a session whose file is for this user alone', async () => {
@@ -174,7 +214,7 @@ describe('exec-server attach', () => {
     attached.stdout.once('data', () => attached.kill('SIGINT'));
     const { exitCode, stdout, stderr } = await attached;
     expect([exitCode, stdout]).toEqual([130, 'one']);
-    expect(stderr).toMatch(/running; `attach --after 1`/);
+    expect(stderr).toMatch(/running; `exec-server attach --session-file \S+ --after 1 \S+` goes on/);
     expect(await list()).toMatchObject([{ processId, state: 'running' }]);
   });
 });
@@ -207,7 +247,10 @@ describe('a session that is not to be had', () => {
 
   it('it has ended, it has no such process, or somebody else holds it', async () => {
     const gone = await command(['ps', '--url', server.url, '--session', 'no-such-session']);
-    expect(gone).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/no longer has the session/) as unknown });
+    expect(gone).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(/knows no session of this id.*check the id/) as unknown,
+    });
     await detach('sleep', '600');
     expect(await onSession('attach', 'nobody')).toMatchObject({
       exitCode: 1,
@@ -242,7 +285,7 @@ describe('a session that is not to be had', () => {
   it.each([['ps'], ['run', '--', 'true']])(
     'its file names no address of a server: `%s` names the file',
     async (...args) => {
-      await writeFile(file, JSON.stringify({ url: 'http://127.0.0.1:9', sessionId: 'x' }));
+      await writeFile(file, JSON.stringify({ url: 'ftp://127.0.0.1:9', sessionId: 'x' }));
       const { stderr, exitCode } = await onSession(...args);
       expect(exitCode).toBe(1);
       expect(stderr).toContain(`--session-file ${file}: `);

@@ -194,7 +194,9 @@ describe('a sentence of the command itself', () => {
       own('run', '--url', server.url, '--tty', '--', 'sh', '-c', 'echo up; read -r x'),
     );
     await terminal.says('up');
-    await server.stop();
+    // One that is killed says nothing, and may come back.
+    server.kill('SIGKILL');
+    await server.ended;
     await terminal.says('reconnecting');
     terminal.handle.signal('SIGTERM').catch(() => undefined);
     expect(await terminal.exitCode()).toBe(143);

@@ -1,5 +1,6 @@
 /** A resume names the life of the server it belongs to. */
 import { connect } from '@exec-server/client';
+import { memoryTransportPair } from '@exec-server/protocol';
 import { createExecServer } from '@exec-server/server';
 import { startFaultProxy } from '@exec-server/testing';
 import { describe, expect, it } from 'vitest';
@@ -30,6 +31,32 @@ describe.each(rawLinks)('a session of another life of the server, over %s', (lin
     // Without a session to resume there is no cursor it could belong to.
     expect(await open({ epoch: 'another life' })).toMatchObject({ result: { resumed: false, epoch } });
     await served.expectClean();
+  });
+});
+
+describe('a client whose server stops', () => {
+  it.each(['websocket', 'memory'] as const)('is told so, and does not look for it, over %s', async (link) => {
+    const server = createExecServer();
+    let dials = 0;
+    const states: string[] = [];
+    const onState = (state: string): void => void states.push(state);
+    const proxy = await startFaultProxy({ target: (await server.listen()).url });
+    const transport = () => {
+      dials += 1;
+      const [theirs, ours] = memoryTransportPair();
+      void server.accept(theirs);
+      return ours;
+    };
+    const client = await connect(link === 'memory' ? { transport, onState } : { url: proxy.url, onState });
+    const handle = await client.start({ argv: ['sleep', '600'] });
+    await server.close();
+    await until(() => client.state === 'failed', 'the client to fail');
+    expect(client.failure).toMatchObject({ code: 'SERVER_GONE', data: { retryable: false } });
+    expect(client.failure?.message).toMatch(/was stopped.*processes of this session were ended with it/);
+    await expect(handle.wait()).rejects.toMatchObject({ code: 'SERVER_GONE' });
+    expect(states).toEqual(['ready', 'failed']);
+    expect(link === 'memory' ? dials : proxy.counters.connections).toBe(1);
+    await proxy.close();
   });
 });
 

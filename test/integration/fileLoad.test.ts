@@ -81,7 +81,8 @@ describe('a client that does not read', () => {
     // Small ones are read side by side, and answered as they come.
     const first = answers.slice(0, 21).map(({ id }) => Number(id));
     const small = Array.from({ length: 20 }, (_, at) => at + 21);
-    expect(first.toSorted((one, other) => one - other)).toEqual([1, ...small]);
+    // Which large one came first is up to the disk.
+    expect(first.filter((id) => id > 20).toSorted((one, other) => one - other)).toEqual(small);
   });
 
   it('is not sent more small answers than a bound, either', async () => {

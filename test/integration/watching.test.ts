@@ -163,7 +163,7 @@ describe('a watch of a folder', () => {
     await write('file', { fsync: true });
     await see('modified file');
     await write('new');
-    await write('alone', { exclusive: true });
+    await write('alone', { overwrite: false });
     unlinkSync(at('.exec-server-other-1.tmp'));
     writeFileSync(at('last'), '');
     await see('created last');

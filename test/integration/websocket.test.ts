@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect } from '@exec-server/client';
+import { subprotocolsFor } from '@exec-server/protocol';
 import { capabilityToken, createExecServer, type ExecServer } from '@exec-server/server';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
@@ -170,6 +171,26 @@ describe('admission', () => {
     expect(await attempt({ path: '/?token=x' })).toMatchObject({ status: 101 });
   });
 
+  it('tells who runs the server what was refused, and which option admits it', async () => {
+    const lines: unknown[][] = [];
+    const logging = createExecServer({
+      log: (level, message, fields) => lines.push([level, message, fields?.['reason']]),
+    });
+    const { url: at } = await logging.listen({});
+    await attempt({ url: at, headers: { origin: `https://${'o'.repeat(1_000)}` } });
+    await attempt({ url: at, headers: { host: 'name.example' } });
+    await attempt({ url: at, path: '/other' });
+    await logging.close();
+    expect(lines.filter(([level]) => level === 'warn')).toEqual([
+      [
+        'warn',
+        'connection refused',
+        expect.stringMatching(/^origin https:\/\/o{192} is not allowed; .*--allow-origin/),
+      ],
+      ['warn', 'connection refused', expect.stringMatching(/^host name\.example is not allowed; .*--allow-host/)],
+    ]);
+  });
+
   it('admits what is allow-listed', async () => {
     const listener = await server.listen({ allowedOrigins: ['https://app.example'], allowedHosts: ['exec.example'] });
     expect(
@@ -191,6 +212,45 @@ describe('admission', () => {
     expect(await attempt({ url: listener.url, headers: { authorization: 'Bearer wrong' } })).toEqual(wrong);
     expect(await attempt({ url: listener.url, headers: { authorization: 'bearer   right ' } })).toMatchObject({
       status: 101,
+    });
+  });
+
+  describe('of a page, which cannot set headers', () => {
+    /** What the server selected of the offers, or the status with which it refused. */
+    const offer = async (address: string, offers: string[], authorization?: string): Promise<string | number> => {
+      const headers = authorization === undefined ? {} : { authorization };
+      const socket = new WebSocket(address, offers, { headers });
+      return await new Promise((resolve, reject) => {
+        socket.once('open', () => {
+          resolve(socket.protocol);
+          socket.terminate();
+        });
+        socket.once('unexpected-response', (_request, response) => {
+          resolve(response.statusCode ?? 0);
+          response.resume();
+        });
+        socket.on('error', reject);
+      });
+    };
+
+    it('takes the token as a subprotocol, and never says it again', async () => {
+      const listener = await server.listen({ authenticate: capabilityToken('right/töken') });
+      const right = [...subprotocolsFor('right/töken')];
+      expect(await offer(listener.url, right)).toBe('exec-server.v1');
+      expect(await offer(listener.url, right.toReversed())).toBe('exec-server.v1');
+      expect(await offer(listener.url, [...subprotocolsFor('wrong')])).toBe(401);
+      expect(await offer(listener.url, ['exec-server.v1', 'bearer.a'])).toBe(401);
+      expect(await offer(listener.url, ['exec-server.v1'])).toBe(401);
+      // A header is the plainer word.
+      expect(await offer(listener.url, right, 'Bearer wrong')).toBe(401);
+      // What a browser adds for a proxy in between is no token.
+      expect(await offer(listener.url, right, 'Basic dXNlcjpwYXNz')).toBe('exec-server.v1');
+      expect(await offer(listener.url, ['exec-server.v1'], 'Basic dXNlcjpwYXNz')).toBe(401);
+    });
+
+    it('selects its own name among others, also without a token', async () => {
+      expect(await offer(url, ['chat', 'exec-server.v1'])).toBe('exec-server.v1');
+      await expect(offer(url, ['chat'])).rejects.toThrow('no subprotocol');
     });
   });
 

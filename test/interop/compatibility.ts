@@ -1,4 +1,4 @@
-/** The table of the README that says what was run with which version of the reference: made from the results of a run. Pure. */
+/** The table of docs/compatibility.md that says what was run with which version of the reference: made from the results of a run. Pure. */
 
 /** One test of a run: its file and titles, joined by ` > `. */
 export interface TestOutcome {

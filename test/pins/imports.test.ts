@@ -72,7 +72,20 @@ describe('the direction of imports', () => {
       return isOutside && /from\s*'[^']*\/disk\/[^']*'/.test(readFileSync(path, 'utf8'));
     });
     expect(reached).toEqual([]);
-    expect(importsOf(join(folder, 'transfer', 'options.ts'))).toContain('../disk/disk.js');
+    expect(importsOf(join(folder, 'transport', 'nodeHost.ts'))).toContain('../disk/disk.js');
+  });
+
+  it('reaches what only Node has through the host alone, so that a browser can have another', () => {
+    const folder = join(packages, 'client', 'src');
+    const nodeOnly = /\/(nodeHost|nodeSocket|child|serverChild)\.js$/;
+    for (const path of sources(folder)) {
+      const place = relative(folder, path);
+      if (/^transport\/(nodeHost|nodeSocket|child|serverChild)\.ts$/.test(place)) continue;
+      expect(
+        importsOf(path).filter((specifier) => nodeOnly.test(specifier)),
+        place,
+      ).toEqual([]);
+    }
   });
 
   it('keeps files that call themselves pure free of the host', () => {

@@ -15,9 +15,11 @@ export function parseListen(text: string): ListenTarget {
   const match = /^ws:\/\/(?:\[([0-9A-Fa-f:.]+)\]|([^/:]+)):(\d{1,5})$/.exec(text);
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
-  if (host === undefined || port > 65_535 || (match?.[2] !== undefined && !isIpv4(host))) {
+  if (host === undefined || (match?.[2] !== undefined && !isIpv4(host))) {
     throw usage(`--listen ${text}: expected stdio, or ws://IP:PORT with a literal address such as ws://127.0.0.1:0`);
   }
+  if (port > 65_535)
+    throw usage(`--listen ${text}: there is no port ${port}; the highest is 65535, and 0 picks a free one`);
   return { kind: 'websocket', host, port };
 }
 
@@ -25,12 +27,18 @@ function isIpv4(host: string): boolean {
   return IPV4.test(host) && host.split('.').every((part) => Number(part) <= 255);
 }
 
-/** A whole number from `least`. */
-export function parseWhole(flag: string, text: string, least: number): number {
+/** A whole number from `least` to `most`. */
+export function parseWhole(flag: string, text: string, least: number, most = Number.MAX_SAFE_INTEGER): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(value) || value < least)
-    throw usage(`${flag} ${text}: expected a whole number from ${least}`);
-  return value;
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
+  const bound = most === Number.MAX_SAFE_INTEGER ? '' : ` to ${most}`;
+  throw usage(`${flag} ${text}: expected a whole number from ${least}${bound}`);
+}
+
+/** A name that is one. */
+export function parseName(flag: string, text: string): string {
+  if (text === '') throw usage(`${flag}: the name is empty; leave the option out for a random one`);
+  return text;
 }
 
 /** Whether clients may make http requests; undefined where neither flag was given, and where they come from decides. */
@@ -42,17 +50,18 @@ export function httpChoice(allowed: boolean, refused: boolean): boolean | undefi
 /** `NAME=VALUE`; the value may be empty and may hold `=`. */
 export function parseEnvPair(text: string): readonly [string, string] {
   const equals = text.indexOf('=');
-  if (equals <= 0) throw usage(`--env ${text}: expected NAME=VALUE`);
+  if (equals <= 0) throw usage(`--env ${text}: expected NAME=VALUE, where the value may be empty`);
   return [text.slice(0, equals), text.slice(equals + 1)];
 }
 
 /** A `ws:` or `wss:` address to connect to. */
 export function parseServerUrl(text: string): string {
   if (!URL.canParse(text)) throw usage(`--url ${text}: expected an address such as ws://127.0.0.1:7000`);
-  if (!isServerUrl(text)) throw usage(`--url ${text}: expected ws:// or wss://`);
+  if (!isServerUrl(text)) throw usage(`--url ${text}: expected ws:// or wss://, as in ws://127.0.0.1:7000`);
+  if (text.includes('#')) throw usage(`--url ${text}: leave the # out, and what follows it`);
   return text;
 }
 
 export function isServerUrl(text: string): boolean {
-  return URL.canParse(text) && ['ws:', 'wss:'].includes(new URL(text).protocol);
+  return URL.canParse(text) && ['ws:', 'wss:', 'http:', 'https:'].includes(new URL(text).protocol);
 }

@@ -1,8 +1,9 @@
 /** A client for a command that works with files, and what these commands have in common. */
-import { type Client, type ClientError, isClientError } from '@exec-server/client';
+import { type Client, isClientError } from '@exec-server/client';
 import { CommandError, ExitCode } from './exitCodes.js';
+import { faultOfOperand } from './fileFailures.js';
 import { asCommandError, openClient, say, type ServerChoice } from './link.js';
-import { type Operand, remotePath, shownName } from './operands.js';
+import { type Operand, remotePath } from './operands.js';
 
 /** 128 + SIGINT, SIGTERM, SIGHUP. */
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
@@ -42,7 +43,7 @@ export async function withFiles(
     }
   } catch (error) {
     if (byCode === undefined) throw failureOfFiles(error);
-    tell('stopped; what was complete stays');
+    tell('stopped; what was complete stays; run it again for the rest');
     return byCode;
   } finally {
     for (const stop of stops) stop();
@@ -78,12 +79,6 @@ async function askForCwd(client: Client): Promise<string> {
   throw new CommandError('the server does not say its working directory; pass absolute paths', ExitCode.usage);
 }
 
-/** Without the advice that is for programs alone. */
-function faultOf(error: ClientError): string {
-  if (error.code !== 'NOT_REGULAR_FILE' || error.data['local'] === true) return error.message;
-  return 'it is a folder, a FIFO, a device or a socket, and no file';
-}
-
 /**
  * One path after the other: what a path is at fault for is said and the next one is done. Anything else, and the end of the
  * connection, ends the command.
@@ -99,7 +94,7 @@ export async function eachOperand(
       isFine = (await action(operand)) && isFine;
     } catch (error) {
       if (!isClientError(error) || session.client.state === 'failed' || session.signal.aborted) throw error;
-      session.tell(`${shownName(operand.text)}: ${faultOf(error)}`);
+      session.tell(faultOfOperand(error, operand));
       isFine = false;
     }
   }

@@ -19,6 +19,8 @@ export interface FollowOptions {
    * `leave` ends the following.
    */
   readonly signals: 'forward' | 'leave';
+  /** The command line that goes on with the process from here, where there is one. */
+  readonly again?: (() => string) | undefined;
   /** A key that leaves the process, as a byte. */
   readonly detachKey?: number | undefined;
 }
@@ -38,7 +40,7 @@ export async function follow(client: Client, handle: ProcessHandle, options: Fol
   try {
     return await follower.run();
   } catch (error) {
-    throw isClientError(error) ? failureOfRun(error) : error;
+    throw isClientError(error) ? failureOfRun(error, options.again?.()) : error;
   } finally {
     follower.stop();
   }
@@ -103,7 +105,7 @@ class Follower {
       case 'gap':
         this.#lost = true;
         say(
-          `${event.bytes ?? 'some'} bytes of output are lost: events ${event.fromSeq} to ${event.throughSeq} are no longer kept by the server`,
+          `${event.bytes ?? 'some'} bytes of output are lost: events ${event.fromSeq} to ${event.throughSeq} are no longer kept by the server; what came after them follows`,
         );
         break;
       case 'exited':

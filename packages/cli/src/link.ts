@@ -1,6 +1,6 @@
 /** Opens the client a command works with, and says on stderr how its connection fares. */
 import { type Client, type ClientState, connect, isClientError } from '@exec-server/client';
-import { takenOver } from './clientFailures.js';
+import { type Chosen, failureOfConnect, failureOfSession } from './connectFailures.js';
 import { CommandError, ExitCode } from './exitCodes.js';
 import { ownServerCommand } from './ownServer.js';
 import { readTokenFile } from './tokenFile.js';
@@ -26,7 +26,10 @@ export function say(text: string): void {
   process.stderr.write(`exec-server: ${text}${end}`);
 }
 
-/** Throws what `connect` throws; `command` names this client in the server's log. `tell` says how the connection fares. */
+/**
+ * Throws what `connect` throws, and a CommandError where there is no connection at all. `command` names this client in the
+ * server's log; `tell` says how the connection fares.
+ */
 export async function openClient(
   command: string,
   choice: ServerChoice,
@@ -36,30 +39,25 @@ export async function openClient(
   const { url, tokenFile } = choice;
   const common = { clientName: `exec-server ${command}`, onState: stateLine(tell), ...wish };
   if (url === undefined) {
-    if (tokenFile !== undefined) throw new CommandError('--token-file needs --url', ExitCode.usage);
-    return await connect({ command: ownServerCommand(), ...common });
+    if (tokenFile !== undefined)
+      throw new CommandError('--token-file is for the server that --url names; pass both, or neither', ExitCode.usage);
+    return await dialed(connect({ command: ownServerCommand(), ...common }), choice);
   }
   const token = tokenFile === undefined ? undefined : readTokenFile('--token-file', tokenFile);
-  return await connect({ url, token, ...common });
+  return await dialed(connect({ url, token, ...common }), choice);
 }
 
-/**
- * A failure of the client as the one sentence the command ends with; everything else is passed on. `otherWays`: what this
- * command can do while another client holds the session.
- */
-export function asCommandError(error: unknown, otherWays?: string): unknown {
-  if (!isClientError(error)) return error;
-  if (error.code === 'TAKEN_OVER') return takenOver();
-  switch (error.data.reason) {
-    case 'attachedElsewhere': {
-      const ways = otherWays === undefined ? '' : `; ${otherWays}`;
-      return new CommandError(`another client holds the session; it has to leave or lose its connection first${ways}`);
-    }
-    case 'observeOnly':
-      return new CommandError('this id lets look on and nothing else: `ps` and `attach --observe` take it');
-    default:
-      return new CommandError(error.message);
+async function dialed(connecting: Promise<Client>, choice: ServerChoice): Promise<Client> {
+  try {
+    return await connecting;
+  } catch (error) {
+    throw isClientError(error) ? failureOfConnect(error, choice) : error;
   }
+}
+
+/** A failure of the client as the one sentence the command ends with; everything else is passed on. */
+export function asCommandError(error: unknown, chosen: Chosen = {}): unknown {
+  return isClientError(error) ? failureOfSession(error, chosen) : error;
 }
 
 function stateLine(tell: typeof say): (state: ClientState) => void {

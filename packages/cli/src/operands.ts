@@ -14,7 +14,8 @@ const PREFIX = 'remote:';
 /** `remote:/srv/file`, or a path of this host; one that begins with these letters is written `./remote:…`. */
 export function parseOperand(text: string): Operand {
   if (!text.startsWith(PREFIX)) {
-    if (text === '') throw new CommandError('a path is empty', ExitCode.usage);
+    if (text === '')
+      throw new CommandError('a path is empty; write . for the folder a command begins in', ExitCode.usage);
     return { text, side: 'local', path: text };
   }
   return { text, side: 'remote', path: text.slice(PREFIX.length) };
@@ -22,7 +23,8 @@ export function parseOperand(text: string): Operand {
 
 /** For commands whose paths are all of the server: the prefix may be there, and says nothing new. */
 export function parseRemote(text: string): Operand {
-  if (text === '') throw new CommandError('a path is empty', ExitCode.usage);
+  if (text === '')
+    throw new CommandError('a path is empty; write . for the folder a command begins in', ExitCode.usage);
   return { text, side: 'remote', path: text.startsWith(PREFIX) ? text.slice(PREFIX.length) : text };
 }
 

@@ -28,14 +28,21 @@ export class RunSession {
     try {
       return await RunSession.#open(choice);
     } catch (error) {
-      throw asCommandError(error);
+      throw asCommandError(error, {
+        sessionFile: choice.sessionFile,
+        otherWays: 'wait for that, or run this with another --session-file',
+      });
     }
   }
 
-  /** Leaves a session that is to live on, was there before, or has another client now; ends one of our own and removes its file. */
+  /**
+   * Leaves a session that is to live on, was there before, has another client now, or is out of reach and may still be there for its
+   * lease; ends one of our own and removes its file.
+   */
   async end(how: 'detach' | 'close'): Promise<void> {
-    const isLost = this.client.failure?.code === 'TAKEN_OVER';
-    if (isLost || how === 'detach' || !this.isNew) {
+    const { failure } = this.client;
+    const isOutOfReach = failure !== undefined && failure.code !== 'SESSION_EXPIRED' && failure.code !== 'SERVER_GONE';
+    if (isOutOfReach || how === 'detach' || !this.isNew) {
       await this.client.detach();
       return;
     }
@@ -72,7 +79,7 @@ export class RunSession {
 function urlOf({ url, sessionFile = '' }: RunSessionChoice, record: SessionRecord | undefined): string {
   if (url === undefined && record === undefined) {
     throw new CommandError(
-      `--session-file ${sessionFile}: there is no such file yet, so --url has to say where the session shall be`,
+      `--session-file ${sessionFile}: there is no such file yet, so pass --url as well, to say on which server the session shall be`,
       ExitCode.usage,
     );
   }

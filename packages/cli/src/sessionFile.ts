@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { isServerUrl } from './args.js';
 import { CommandError } from './exitCodes.js';
+import { fileFault } from './hostFaults.js';
 
 export interface SessionRecord {
   readonly url: string;
@@ -20,12 +21,17 @@ export function readSessionFile(path: string): SessionRecord | undefined {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw new CommandError(`--session-file ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CommandError(`--session-file ${path}: ${fileFault(error)}`);
   }
   const record = parse(text);
-  if (record === undefined) throw new CommandError(`--session-file ${path}: this is not a session file`);
+  if (record === undefined)
+    throw new CommandError(
+      `--session-file ${path}: this is not a session file; it was left as it is; name another one`,
+    );
   if (!isServerUrl(record.url)) {
-    throw new CommandError(`--session-file ${path}: the address in it, ${record.url}, is not one of a server`);
+    throw new CommandError(
+      `--session-file ${path}: the address in it, ${record.url}, is not ws:// or wss://; name another file`,
+    );
   }
   return record;
 }
@@ -38,7 +44,12 @@ export function writeSessionFile(path: string, record: SessionRecord): void {
     renameSync(temporary, path);
   } catch (error) {
     rmSync(temporary, { force: true });
-    throw new CommandError(`--session-file ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    const why = fileFault(error, {
+      ENOENT: 'its folder does not exist; create it',
+      EISDIR: 'it is a folder; name a file in it',
+      EACCES: 'this user may not write into its folder; choose another place',
+    });
+    throw new CommandError(`--session-file ${path}: it cannot be written, so nothing was started: ${why}`);
   }
 }
 

@@ -38,8 +38,13 @@ export async function inSession(
       await client.detach();
     }
   } catch (error) {
-    throw asCommandError(error, otherWays);
+    throw asCommandError(error, { otherWays, sessionFile: choice.sessionFile });
   }
+}
+
+/** The options that name the session once more, for a command line to repeat; an id is a secret, and not shown. */
+export function sessionWords({ sessionFile, url = 'URL' }: SessionChoice): string {
+  return sessionFile === undefined ? `--url ${url}` : `--session-file ${sessionFile}`;
 }
 
 function chosen({ sessionFile, session, url }: SessionChoice): SessionRecord {
@@ -47,7 +52,7 @@ function chosen({ sessionFile, session, url }: SessionChoice): SessionRecord {
     const record = readSessionFile(sessionFile);
     if (record === undefined) {
       throw new CommandError(
-        `--session-file ${sessionFile}: no such file; \`exec-server run --session-file\` writes one`,
+        `--session-file ${sessionFile}: there is no such file; \`exec-server run --session-file ${sessionFile} --url URL -- COMMAND\` writes one`,
       );
     }
     // The id is a secret of the server that made it.
@@ -61,7 +66,9 @@ function chosen({ sessionFile, session, url }: SessionChoice): SessionRecord {
   }
   if (url === undefined || session === undefined) {
     throw new CommandError(
-      'which session: pass --session-file FILE, or --url URL and the id by EXEC_SERVER_SESSION or --session',
+      url === undefined
+        ? 'which session: pass --session-file FILE, or --url URL and the id by EXEC_SERVER_SESSION or --session'
+        : `which session on ${url}: pass its id by EXEC_SERVER_SESSION or --session, or --session-file FILE instead of --url`,
       ExitCode.usage,
     );
   }

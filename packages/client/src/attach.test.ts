@@ -32,6 +32,23 @@ describe('how a client attaches', () => {
     expect(server.dials).toBe(0);
   });
 
+  it.each([undefined, null, 'ws://127.0.0.1:9', {}, { url: undefined }, { transport: undefined }])(
+    'is refused without a server to connect to: %j',
+    async (options) => {
+      await expect(connectWith(options as never, {})).rejects.toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringMatching(/`url`, `command` or `transport`/) as unknown,
+      });
+    },
+  );
+
+  it('takes the way that is given, whatever else is there and undefined', async () => {
+    const server = new FakeServer();
+    const connecting = connectWith({ url: undefined, command: undefined, transport: server.dial }, {});
+    await (await server.accept()).handshake(extendedReply('s1'));
+    await (await connecting).close();
+  });
+
   it('cannot be as an observer that takes over', async () => {
     const server = new FakeServer();
     const options = { attach: 'observe', takeOver: true, resumeSessionId: 's1', transport: server.dial } as const;

@@ -17,14 +17,18 @@ export interface BoundErrors {
 }
 
 /** Those of a call that may have been sent; `what` stands in them, for example a method. */
-export function callErrors(what: string, data: ClientErrorData = {}): BoundErrors {
+export function callErrors(what: string, data: ClientErrorData = {}, changesNothing = false): BoundErrors {
+  const sent = changesNothing ? 'it changes nothing' : 'if it was sent, it may still take effect';
+  const late = changesNothing
+    ? 'it changes nothing, so it may be repeated'
+    : 'it may still take effect, so look before you repeat it';
   return {
     aborted: (reason) => {
-      const message = `${what} was aborted by the caller; if it was sent, it may still take effect`;
+      const message = `${what} was aborted by the caller; ${sent}`;
       return new ClientError('ABORTED', message, data, reason);
     },
     timedOut: (timeoutMs) => {
-      const message = `${what} was not answered within ${timeoutMs} ms; it may still take effect`;
+      const message = `${what} was not answered within ${timeoutMs} ms; ${late}; \`timeoutMs\` allows more`;
       return new ClientError('REQUEST_TIMEOUT', message, data);
     },
   };

@@ -16,6 +16,7 @@ export interface WriteReply {
   readonly status: 'accepted' | 'unknownProcess' | 'stdinClosed' | 'starting';
 }
 
+/** Answer of {@link ProcessHandle.terminate}; `running` alone where the server did not wait for the end. */
 export interface TerminateReply {
   /** Whether the process was running, or starting, when the call came. */
   readonly running: boolean;
@@ -23,16 +24,22 @@ export interface TerminateReply {
   readonly exit?: Exit;
   /** Whether the grace ran out and SIGKILL was sent. */
   readonly escalated?: boolean;
-  /** What still lives of its tree. */
+  /** What still lives of its tree: pid and command line of each. */
   readonly left?: readonly Leftover[];
-  /** How the tree was looked for. */
+  /** How the tree was looked for; `none` on a host that cannot. */
   readonly method?: string;
-  /** Whether that way finds everything. */
+  /**
+   * Whether that way finds everything; a child that cleared its environment, left the group and lost its parent is not
+   * found.
+   */
   readonly treeComplete?: boolean;
 }
 
+/** Answer of {@link Client.list}. */
 export interface ProcessList {
+  /** Those that run and those that are kept after their end. Sizes in bytes, times in ms since 1970. */
   readonly processes: readonly ProcessSummary[];
+  /** The life of the server their cursors belong to. */
   readonly epoch: string;
 }
 

@@ -76,6 +76,28 @@ describe('a call', () => {
     await client.close();
   });
 
+  it('that changes nothing may be repeated when its time was over, and another had better be looked for', async () => {
+    const clock = new FakeClock();
+    const { client, connection } = await connectFake({ internals: { clock } });
+    const read = client.call('process/read', { processId: 'p' }, { timeoutMs: 50 });
+    const resize = client.call('process/resize', { processId: 'p', cols: 80, rows: 24 }, { timeoutMs: 50 });
+    for (const call of [read, resize]) call.catch(() => undefined);
+    await connection.next('process/resize');
+    clock.advance(50);
+    await expect(read).rejects.toThrow(/changes nothing, so it may be repeated/);
+    await expect(resize).rejects.toThrow(/may still take effect, so look before you repeat it/);
+    await client.close();
+  });
+
+  it.each(['initialize', 'process/sart', 'toString', ''])('is refused by name where there is no %j', async (method) => {
+    const { client, connection } = await connectFake();
+    const call = client.call(method as 'ping', {});
+    await expect(call).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', data: { argument: 'method' } });
+    await settle();
+    expect(connection.received.map((request) => request.method)).toEqual(['initialize', 'initialized']);
+    await client.close();
+  });
+
   it('leaves no timer and no listener behind', async () => {
     const clock = new FakeClock();
     const { client, connection } = await connectFake({ internals: { clock } });
@@ -341,6 +363,7 @@ describe('what the client tells of itself', () => {
     const lines: string[] = [];
     const { client } = await connectFake({ options: { onLog: (line) => lines.push(line) } });
     const seen: string[] = [];
+    client.onState(() => Promise.reject(new Error('of a promise')) as never);
     client.onState(() => {
       throw new Error('bad listener');
     });
@@ -351,6 +374,21 @@ describe('what the client tells of itself', () => {
     expect(seen).toEqual(['again closed']);
     expect(lines).toContainEqual(expect.stringContaining('bad listener'));
     expect(lines).toContainEqual('initializing -> ready: initialized');
+  });
+});
+
+describe('a log', () => {
+  it('that throws harms nobody: the client connects, recovers and closes', async () => {
+    const onLog = (): never => {
+      throw new Error('bad log');
+    };
+    const { server, client, connection } = await connectFake({ options: { onLog } });
+    connection.cut();
+    const second = await server.accept();
+    await second.handshake(extendedReply('s1'));
+    const handle = await startFake(client, second, 'p');
+    expect(handle.processId).toBe('p');
+    await client.close();
   });
 });
 

@@ -14,8 +14,10 @@ import { ClientError, type ClientErrorData, fromRemote } from './errors.js';
 import { Permits } from './permits.js';
 import { closedError, type RecoveryDriver } from './recovery/driver.js';
 
+/** What {@link Client.call} can send: every request but `initialize`. */
 export type CallableMethod = Exclude<RequestMethod, 'initialize'>;
 
+/** Bounds of one call. The time of a recovery counts. */
 export interface CallOptions {
   /**
    * How long the call may take, in ms, recovery included. Default 120,000; none for `process/read`, `process/write` and
@@ -58,6 +60,18 @@ const UNLIMITED: ReadonlySet<CallableMethod> = new Set([
   'fs/remove',
 ]);
 
+/** Methods an observer may not call, because they are about files, and that change none. */
+const READS: ReadonlySet<CallableMethod> = new Set([
+  'fs/readFile',
+  'fs/readBlock',
+  'fs/getMetadata',
+  'fs/canonicalize',
+  'fs/readDirectory',
+  'fs/walk',
+]);
+
+const changesNothing = (method: CallableMethod): boolean => requests[method].observers || READS.has(method);
+
 function timeoutOf(method: CallableMethod, options: CallOptions): BoundOptions {
   return UNLIMITED.has(method) || options.timeoutMs !== undefined
     ? options
@@ -85,7 +99,7 @@ export class Calls {
     const bounds = new Bounds(
       timeoutOf(method, options),
       this.#clock,
-      callErrors(method, { method, ...data }),
+      callErrors(method, { method, ...data }, changesNothing(method)),
       disposed,
     );
     this.#pending.add(bounds);

@@ -1,5 +1,12 @@
 /** What callers hold: the public calls of a session. */
-import { type EnvironmentInfo, type ParamsOf, type ResultOf, type SessionId, sessionId } from '@exec-server/protocol';
+import {
+  type EnvironmentInfo,
+  isRequestMethod,
+  type ParamsOf,
+  type ResultOf,
+  type SessionId,
+  sessionId,
+} from '@exec-server/protocol';
 import { listReply, type ProcessList } from './callGuards.js';
 import { type CallableMethod, type CallOptions, notSupported } from './calls.js';
 import { ClientError } from './errors.js';
@@ -21,6 +28,7 @@ import type { ProcessRecord } from './registry/processRecord.js';
 import { roundTrip } from './roundTrip.js';
 import { isObject } from './shapes.js';
 import type { Session, StateListener } from './session.js';
+import { randomId } from './randomId.js';
 
 /**
  * A session on an exec server. Calls and starts wait while a lost connection is being restored; processes and their output
@@ -78,6 +86,10 @@ export class Client implements AsyncDisposable {
     return this.#session.server.environmentInfo ?? {};
   }
 
+  /**
+   * Where the client stands: `recovering` while a lost connection is being restored, in which calls wait; `failed` and
+   * `closed` are final.
+   */
   get state(): ClientState {
     return publicState(this.#session.state);
   }
@@ -88,19 +100,29 @@ export class Client implements AsyncDisposable {
     return state.name === 'failed' ? state.error : undefined;
   }
 
-  /** Tells each change of `state`; the returned function ends that. */
+  /** Tells each change of `state` from now on, with the error when it is `failed`; the returned function ends that. */
   onState(listener: StateListener): () => void {
     return this.#session.onState(listener);
   }
 
   /**
-   * Starts a process. A start whose answer is lost in a cut takes place once: it is sent again, and answered with the process
-   * if that is there. Rejects with DUPLICATE_PROCESS for an id in use, SERVER_ERROR (`data.reason`) when the server refuses. A
-   * start that is aborted or runs out of time is terminated: at once without a `processId`, else as soon as it is known that
-   * the process of this id is its own. Iterate an adopted process at once to get all that the server has kept.
+   * Starts a process. A start whose answer is lost in a cut takes place once: it is sent again, and answered with the
+   * process if that is there. Rejects with DUPLICATE_PROCESS for an id in use, SERVER_ERROR (`data.reason`, as
+   * `programNotFound`) when the server refuses. A start that is aborted or runs out of time is terminated: at once
+   * without a `processId`, else as soon as it is known that the process of this id is its own. Iterate an adopted process
+   * at once to get all that the server has kept.
+   *
+   * @example
+   * ```ts
+   * const job = await client.start({ argv: ['sh', '-c', 'echo one; echo two >&2; exit 3'] });
+   * for await (const event of job) {
+   *   if (event.type === 'output') console.log(event.stream, event.seq, event.bytes.length);
+   *   if (event.type === 'exited') console.log('exit code', event.exitCode);
+   * }
+   * ```
    */
   async start(options: StartOptions, call: CallOptions = {}): Promise<ProcessHandle> {
-    const processId = options.processId ?? crypto.randomUUID();
+    const processId = options.processId ?? randomId();
     const params = startParams(options, processId, options.cwd ?? (await this.#defaultCwd(call)));
     const known = options.ifExists === 'adopt' ? this.#session.registry.get(processId) : undefined;
     if (known !== undefined) {
@@ -115,8 +137,15 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Runs a command to its end. A non-zero exit is a result. Rejects when the command cannot start, when the client fails
-   * while it runs, and with ABORTED.
+   * Runs a command to its end. A non-zero exit is a result, and so is a timeout of its own (`timedOut`). Rejects when the
+   * command cannot start, when the client fails while it runs, and with ABORTED.
+   *
+   * @example
+   * ```ts
+   * const result = await client.run(['git', 'status', '--short'], { cwd: '/srv/repo', timeoutMs: 30_000 });
+   * if (result.exitCode === 0) console.log(result.text());
+   * else console.error(result.text('stderr'));
+   * ```
    */
   run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
     const { clock } = this.#session;
@@ -133,6 +162,15 @@ export class Client implements AsyncDisposable {
   /**
    * Starts a process as an object in the manner of Node's `spawn` or Bun's: web streams, `exited`, `kill`. Its stdin is a
    * pipe unless `stdin: 'none'`. Resolves when the program runs; rejects as `start` does.
+   *
+   * @example
+   * ```ts
+   * const child = await client.spawn(['sort']);
+   * const writer = child.stdin!.getWriter();
+   * await writer.write('pear\napple\n');
+   * await writer.close();
+   * console.log(await new Response(child.stdout).text(), (await child.exited).exitCode);
+   * ```
    */
   async spawn(argv: readonly string[], options: SpawnOptions = {}): Promise<SpawnedProcess> {
     return await spawnProcess((start, call) => this.start(start, call), argv, options);
@@ -161,10 +199,16 @@ export class Client implements AsyncDisposable {
 
   /**
    * Handles for all processes of the session, by id, each beginning after its entry in `after` (default 0: from its first
-   * event): with stored cursors another program goes on where the last one was. Nothing is skipped in silence: a process of
-   * `after` that the server has let go of is there too, its events reject with OUTPUT_LOST, and `wait` says how it ended where
-   * that is known. Iterate the handles at once and side by side, to get all that the server has kept. NOT_SUPPORTED on foreign
-   * servers.
+   * event): with stored cursors another program goes on where the last one was. Nothing is skipped in silence: a process
+   * of `after` that the server has let go of is there too, its events reject with OUTPUT_LOST, and `wait` says how it
+   * ended where that is known. Iterate the handles at once and side by side, to get all that the server has kept.
+   * NOT_SUPPORTED on foreign servers.
+   *
+   * @example
+   * ```ts
+   * const client = await connect({ url, resumeSessionId, epoch });
+   * for (const [id, handle] of await client.attachAll({ after: cursors })) void readToTheEnd(id, handle);
+   * ```
    */
   async attachAll(
     options: { readonly after?: Readonly<Record<string, number>> | undefined } & CallOptions = {},
@@ -178,16 +222,26 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * An http request made by the server, from where it stands. Resolves with status and headers; any status is a result. Rejects
-   * with HTTP_FAILED where there is no answer, REQUEST_TIMEOUT, ABORTED, OUTCOME_UNKNOWN when the connection is lost before the
-   * answer (the request is not repeated), SERVER_ERROR when the server refuses it, and NOT_SUPPORTED where it makes none. A cut
-   * ends the body with HTTP_FAILED. Foreign servers answer nothing else until the request has an answer: pass `timeoutMs` there.
+   * An http request made by the server, from where it stands. Resolves with status and headers; any status is a result.
+   * Rejects with HTTP_FAILED where there is no answer, REQUEST_TIMEOUT, ABORTED, OUTCOME_UNKNOWN when the connection is
+   * lost before the answer (the request is not repeated), SERVER_ERROR when the server refuses it, and NOT_SUPPORTED
+   * where it makes none. A cut ends the body with HTTP_FAILED. Foreign servers answer nothing else until the request has
+   * an answer: pass `timeoutMs` there.
+   *
+   * @example
+   * ```ts
+   * const response = await client.http('http://127.0.0.1:8080/health', { timeoutMs: 5_000 });
+   * console.log(response.status, await response.text());
+   * ```
    */
   http(url: string | URL, options: HttpOptions = {}): Promise<HttpResponse> {
     return httpRequest(this.#session, this.#responses, url, options);
   }
 
-  /** How long the server takes to answer, in ms: from the moment the question goes out, the time of a recovery not included. */
+  /**
+   * How long the server takes to answer, in ms: from the moment the question goes out, the time of a recovery not
+   * included. Rejects as any call does.
+   */
   ping(options?: CallOptions): Promise<number> {
     return roundTrip(this.#session, options);
   }
@@ -202,14 +256,20 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Any method of the protocol, for what has no method here. Results are passed on as the server gave them; foreign servers
-   * lack members of ours. A process started this way has no handle until
-   * `attach`, and is held back when 2 MiB of its output wait for one.
+   * Any method of the protocol, for what has no method here. Results are passed on as the server gave them; foreign
+   * servers lack members of ours. A process started this way has no handle until `attach`, and is held back when 2 MiB of
+   * its output wait for one. INVALID_ARGUMENT for what is no method of the protocol.
    */
-  call<M extends CallableMethod>(method: M, params: ParamsOf<M>, options?: CallOptions): Promise<ResultOf<M>> {
+  async call<M extends CallableMethod>(method: M, params: ParamsOf<M>, options?: CallOptions): Promise<ResultOf<M>> {
+    // What a program without types asks for.
+    const asked: string = method;
+    if (!isRequestMethod(asked) || asked === 'initialize') {
+      const message = `method cannot be used: the protocol has no ${asked} to call; nothing was sent`;
+      throw new ClientError('INVALID_ARGUMENT', message, { argument: 'method' });
+    }
     // The method table says what the server answers; what the client itself computes with has guards.
     const guard = (value: unknown): ResultOf<M> | undefined => (value ?? undefined) as ResultOf<M> | undefined;
-    return this.#session.calls.call({ method, params, guard, ...waiting(method, params) }, options);
+    return await this.#session.calls.call({ method, params, guard, ...waiting(method, params) }, options);
   }
 
   /**
@@ -225,13 +285,14 @@ export class Client implements AsyncDisposable {
 
   /**
    * Leaves the session as it is: its processes go on until its lease ends, and `resumeSessionId` takes it up again. Where
-   * this client started the server, that ends with it.
+   * this client started the server, that ends with it. Handles and pending calls fail with CLOSED. Never rejects.
    */
   detach(): Promise<void> {
     this.#closing ??= this.#session.end('detach');
     return this.#closing;
   }
 
+  /** As `close`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -1,6 +1,10 @@
 /** Time as the client sees it; tests pass their own. */
 import { clampTimerMs } from '@exec-server/protocol';
 
+/**
+ * Time as the client sees it. A test passes its own as {@link CommonOptions.clock}, so that deadlines and pauses pass
+ * without waiting.
+ */
 export interface Clock {
   /** Milliseconds on a clock that never goes back. */
   now(): number;

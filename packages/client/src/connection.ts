@@ -40,10 +40,13 @@ export class Connection {
   /** Writes that are not answered yet. */
   #writes = 0;
 
-  /** `clock` is for keeping the connection alive; undefined where the end of the server is the end of the transport. */
-  constructor(carrier: Carrier, listener: ConnectionListener, clock: Clock | undefined) {
+  /**
+   * `clock` is for keeping the connection alive; undefined where the end of the server is the end of the transport. `silenceMs` is
+   * what the connection before this one gives as `nextSilenceMs`.
+   */
+  constructor(carrier: Carrier, listener: ConnectionListener, clock: Clock | undefined, silenceMs?: number) {
     this.carrier = carrier;
-    this.#keepAlive = clock === undefined ? undefined : new KeepAlive(carrier, clock);
+    this.#keepAlive = clock === undefined ? undefined : new KeepAlive(carrier, clock, silenceMs);
     let finish = (): void => {};
     this.#finished = new Promise((resolve) => (finish = resolve));
     this.#peer = new Peer(
@@ -80,6 +83,11 @@ export class Connection {
   /** Resolves when the loss was told. */
   get finished(): Promise<void> {
     return this.#finished;
+  }
+
+  /** How long the connection after this one may be silent, in ms; undefined for the default. */
+  get nextSilenceMs(): number | undefined {
+    return this.#keepAlive?.nextSilenceMs;
   }
 
   /** The answer to `initialize`; only after it. */

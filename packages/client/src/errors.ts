@@ -1,5 +1,5 @@
 /** Errors a caller of the client can meet. String codes, never on the wire. Pure. */
-import { ErrorCode, isRetryable, knownReason, type Reason, type RemoteError } from '@exec-server/protocol';
+import { ErrorCode, isRetryable, knownReason, type Reason, reasons, type RemoteError } from '@exec-server/protocol';
 
 /** How a file operation can fail: errno names of the host, and what has none. Errors with these codes are `FileError`s. */
 export const fileErrorCodes = {
@@ -38,12 +38,14 @@ export const fileErrorCodes = {
   FILE_FAILED: 'The host refused a file operation for a reason without a code here; `data.errno` and the text name it.',
 } as const;
 
+/** A key of {@link fileErrorCodes}. */
 export type FileErrorCode = keyof typeof fileErrorCodes;
 
 /** What each code means; the message of an error says what happened, what still runs and what to do next. */
 export const clientErrorCodes = {
   CONNECT_FAILED: 'No connection came about: refused, unreachable, too slow, or the server program did not start.',
-  REFUSED: 'The server answered the connection attempt with a refusal that a repeat does not change.',
+  REFUSED:
+    'The address is none of an exec server, or the server refused the connection in a way that a repeat does not change.',
   INITIALIZE_TIMEOUT: 'The connection stood, the answer to `initialize` did not come in time.',
   REQUEST_TIMEOUT: 'The answer to a call did not come in time; the call may still take effect.',
   WAIT_TIMEOUT: 'The process had not ended in the time given to `wait`; it was not touched and runs on.',
@@ -51,10 +53,11 @@ export const clientErrorCodes = {
   OUTPUT_LOST:
     'Output is no longer kept by the server and cannot be delivered, or a cursor lies behind the last event there is.',
   RECOVERY_FAILED: 'The connection was lost and could not be restored in time.',
-  SESSION_EXPIRED: 'The server no longer has the session; its processes were killed.',
+  SESSION_EXPIRED:
+    'The server does not have the session: it ended, and its processes were killed, or it never was there.',
   TAKEN_OVER: 'Another client took the session over; its processes run on there.',
-  SERVER_GONE: 'The server that held the processes has ended.',
-  NOT_SUPPORTED: 'This server cannot do what was asked.',
+  SERVER_GONE: 'The server that held the processes has ended or was restarted; they were killed.',
+  NOT_SUPPORTED: 'This server cannot do what was asked, or options of the call do not go together.',
   PROTOCOL_VIOLATION: 'The server sent something that is not this protocol.',
   DUPLICATE_PROCESS: 'The process id is taken.',
   REQUEST_TOO_LARGE: 'The call is larger than the server takes; nothing was sent, and nothing else is affected.',
@@ -71,60 +74,93 @@ export const clientErrorCodes = {
   ...fileErrorCodes,
 } as const;
 
+/** A key of {@link clientErrorCodes}. */
 export type ClientErrorCode = keyof typeof clientErrorCodes;
 
+/** Details of an error, each where it applies. An error may carry more than is listed here. */
 export interface ClientErrorData {
   /** Last seq handed to the consumer: where to go on from. */
   readonly cursor?: number;
+  /** The process it is about. */
   readonly processId?: string;
+  /** The method of the protocol that was called. */
   readonly method?: string;
+  /** The server, without credentials and query; the command line of one that was started here. */
   readonly url?: string;
-  /** HTTP status of a refused upgrade, and the start of the answer's body. */
+  /** HTTP status of a refused upgrade. */
   readonly status?: number;
+  /** The start of the body of that refusal, up to 1 KiB. */
   readonly body?: string;
-  /** Error code of the wire and its finer reason. */
+  /** `error.code` of an error answer. */
   readonly wireCode?: number;
+  /**
+   * What precisely went wrong, for a program: `data.reason` of an error answer (the table is in `docs/errors.md`), or a
+   * word of this client.
+   */
   readonly reason?: string;
   /** Whether the same call may succeed later without a change. */
   readonly retryable?: boolean;
   /** `error.data` as the server sent it. */
   readonly serverData?: unknown;
+  /** Bytes of this write that the server took. */
   readonly acceptedBytes?: number;
-  /** The file it is about, and the name the host has for what went wrong. */
+  /** The file it is about. */
   readonly path?: string;
+  /** The name the host has for what went wrong, as `ENOSPC`. */
   readonly errno?: string;
   /** The argument that cannot be used. */
   readonly argument?: string;
-  /** How a stdio server ended, and the tail of its stderr. */
+  /** Exit code of a stdio server that ended; null for a death by signal. */
   readonly exitCode?: number | null;
+  /** The last 4 KiB of its stderr. */
   readonly stderr?: string;
   readonly [member: string]: unknown;
 }
 
 const BRAND = Symbol.for('exec-server.ClientError');
 
-/** Every failure of the client. Tell the cases apart by `code`, see {@link clientErrorCodes}. */
+/**
+ * Every failure of the client. Tell the cases apart by `code`, see {@link clientErrorCodes}; the message says what
+ * happened, what still runs and what to do next.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await client.fs.readText('/etc/hosts');
+ * } catch (error) {
+ *   if (isClientError(error) && error.code === 'ENOENT') console.log('no such file', error.data.path);
+ *   else throw error;
+ * }
+ * ```
+ */
 export class ClientError extends Error {
+  /** `ClientError`, or `FileError`. */
   override readonly name: string = 'ClientError';
+  /** What kind of failure it is; see {@link clientErrorCodes}. */
   readonly code: ClientErrorCode;
+  /** Details for a program; the message has them in words. */
   readonly data: ClientErrorData;
+  /** @internal */
   readonly [BRAND] = true;
 
+  /** @internal */
   constructor(code: ClientErrorCode, message: string, data: ClientErrorData = {}, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.data = data;
   }
 
-  /** The same error with more data, as a new object: one failure reaches many callers. */
+  /** @internal The same error with more data, as a new object: one failure reaches many callers. */
   with(data: ClientErrorData): ClientError {
     return new ClientError(this.code, this.message, { ...this.data, ...data }, this.cause ?? this);
   }
 }
 
-/** Whether a value is a ClientError, of this copy of the package or of another one. */
+/** Whether a value is a ClientError, of this copy of the package or of another one: use it in place of `instanceof`. */
 export function isClientError(value: unknown): value is ClientError {
-  return value instanceof Error && BRAND in value && 'code' in value && typeof value.code === 'string';
+  return (
+    typeof value === 'object' && value !== null && BRAND in value && 'code' in value && typeof value.code === 'string'
+  );
 }
 
 /** Any thrown value as a ClientError; what is none becomes the cause of one. */
@@ -153,14 +189,30 @@ function placeOf(data: unknown): string {
   return places.length === 0 ? '' : ` (${places.join(', ')})`;
 }
 
+/** What the table of the protocol advises, as the end of a sentence; undefined where it has no more than the message. */
+export function actionOf(reason: Reason): string | undefined {
+  const { action } = reasons[reason];
+  // What points at the text says nothing in it.
+  if (action.startsWith('See the text')) return undefined;
+  return action.charAt(0).toLowerCase() + action.slice(1).replace(/\.$/, '');
+}
+
+/** The text of a server without the number the host has for it, which is of one system. */
+export function bareText(message: string): string {
+  return message.replace(/ \(os error \d+\)/, '');
+}
+
 /** An error answer of the server to a call. */
 export function fromRemote(error: RemoteError, method: string, data: ClientErrorData = {}): ClientError {
   const reason = knownReason(error.data);
   const byReason = reason === undefined ? undefined : codeOfReason[reason];
   const code = byReason ?? (error.code === ErrorCode.methodNotFound ? 'NOT_SUPPORTED' : 'SERVER_ERROR');
+  const action = reason === undefined ? undefined : actionOf(reason);
+  const verb = reason === 'internalError' ? 'failed at' : 'refused';
+  const next = action === undefined ? '' : `; ${action}`;
   return new ClientError(
     code,
-    `the server refused ${method}: ${error.message}${placeOf(error.data)}`,
+    `the server ${verb} ${method}: ${bareText(error.message)}${placeOf(error.data)}${next}`,
     {
       ...data,
       method,

@@ -1,17 +1,25 @@
 /** The sequenced events of one process. Pure. */
 import type { CloseReasonName, ExitReason, StreamName } from '@exec-server/protocol';
 
+/** A piece of output, of at most 64 KiB. */
 export interface OutputEvent {
+  /** Tells the kinds of events apart. */
   readonly type: 'output';
+  /** Position among the events of the process, from 1. */
   readonly seq: number;
+  /** Where it was written; `pty` for all output of a terminal. */
   readonly stream: StreamName;
+  /** The bytes as they were written; a piece may end within a character. */
   readonly bytes: Uint8Array;
 }
 
 /** Events `fromSeq` to `throughSeq` are gone; the process and its later events are not affected. */
 export interface GapEvent {
+  /** Tells the kinds of events apart. */
   readonly type: 'gap';
+  /** The first event that is gone. */
   readonly fromSeq: number;
+  /** The last one. */
   readonly throughSeq: number;
   /** Output bytes in the range, where the server still knows. */
   readonly bytes?: number;
@@ -27,8 +35,11 @@ export interface Exit {
   readonly reason?: ExitReason;
 }
 
+/** The process has exited; output may still come behind it. */
 export interface ExitedEvent extends Exit {
+  /** Tells the kinds of events apart. */
   readonly type: 'exited';
+  /** Position among the events of the process, from 1. */
   readonly seq: number;
 }
 
@@ -42,10 +53,16 @@ export interface Closing {
 
 /** Exit and the end of every stream are behind; always the last event. */
 export interface ClosedEvent extends Closing {
+  /** Tells the kinds of events apart. */
   readonly type: 'closed';
+  /** Position among the events of the process, from 1. */
   readonly seq: number;
 }
 
+/**
+ * What iterating a {@link ProcessHandle} gives. Output, exit and close share one counter without holes; what is missing
+ * in it is told by a gap.
+ */
 export type ProcessEvent = OutputEvent | GapEvent | ExitedEvent | ClosedEvent;
 
 /** The first seq an event covers. */

@@ -35,12 +35,22 @@ export function initializeFailure(
   return {
     error: new ClientError(
       'SESSION_EXPIRED',
-      `${label} no longer has the session, its processes were killed; connect without resumeSessionId and start again`,
+      endedWords(label, refused.data.reason),
       { ...refused.data, retryable: false },
       refused,
     ),
     retryable: false,
   };
+}
+
+/** Why there is no session to resume. Foreign servers do not tell which it is. */
+function endedWords(label: string, reason: string | undefined): string {
+  const next = 'connect without resumeSessionId to begin a new one';
+  if (reason === 'unknownSession') {
+    return `${label} knows no session of this id: it was never there, or it ended long ago; check the id, or ${next}`;
+  }
+  const why = reason === undefined ? '' : ': it was detached for longer than its lease, or was closed';
+  return `${label} no longer has the session${why}; its processes were killed; ${next}`;
 }
 
 /** The life of the server that held the session is over. */
@@ -64,16 +74,25 @@ export function lossError(
 ): ClientError {
   const data = { url: label, ...report };
   if (kind === 'violation') {
-    const message = `${label} does not keep to the protocol: ${detail}; the connection was cut`;
+    const advice = ownsServer
+      ? 'its stdout must carry the protocol alone, so let it log to stderr'
+      : 'check that it is an exec server of a version that fits';
+    const message = `${label} does not keep to the protocol: ${detail}; the connection was cut; ${advice}`;
     return new ClientError('PROTOCOL_VIOLATION', message, data);
   }
   if (!wasReady) {
-    const message = `${label} ended the connection during initialize: ${detail}`;
+    const message = ownsServer
+      ? `the server program ended before it had answered: ${detail}; check the command (${label})`
+      : `${label} ended the connection before it had answered \`initialize\`: ${detail}; check that it is an exec server`;
     return new ClientError('CONNECT_FAILED', message, { ...data, retryable: true });
   }
   if (ownsServer) {
-    const message = `${label} has ended (${detail}), its processes with it; make a new client to go on`;
+    const message = `the server program has ended (${detail}), its processes with it; make a new client to go on (${label})`;
     return new ClientError('SERVER_GONE', message, data);
+  }
+  if (kind === 'stopped') {
+    const message = `${label} was stopped (${detail}); the processes of this session were ended with it; make a new client once it is back`;
+    return new ClientError('SERVER_GONE', message, { ...data, retryable: false });
   }
   const next = redials
     ? 'its session is kept until its lease ends'

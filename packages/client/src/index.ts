@@ -1,4 +1,21 @@
-/** Client of an exec server: processes and files that outlive the connection. */
+/**
+ * Client of an exec server: processes and files that outlive the connection.
+ *
+ * {@link connect} gives a {@link Client}, which runs commands ({@link Client.run}), starts processes whose events come in order
+ * and each once ({@link Client.start}, {@link ProcessHandle}), and works with files ({@link Client.fs}). When the connection is
+ * lost it comes back by itself, calls wait meanwhile, and nothing is lost, doubled or reordered; what is done in each case is
+ * in `docs/recovery.md`. Every failure is a {@link ClientError} with a `code`.
+ *
+ * @example
+ * ```ts
+ * const client = await connect({ command: ['exec-server', '--listen', 'stdio'] });
+ * const result = await client.run(['sort'], { input: 'pear\napple\n' });
+ * console.log(result.exitCode, result.text());
+ * await client.close();
+ * ```
+ *
+ * @packageDocumentation
+ */
 export type { ProcessList, TerminateReply } from './callGuards.js';
 export type { CallableMethod, CallOptions } from './calls.js';
 export { Client } from './client.js';
@@ -53,13 +70,15 @@ export type {
   TerminateOptions,
   WriteOptions,
 } from './process/handleOptions.js';
+export { type CollectOptions, type LookOptions, type OutputLook, OutputLooks } from './process/outputLooks.js';
 export { ProcessHandle } from './process/processHandle.js';
+export type { OutputName } from './process/streams.js';
 export type { RunInput, RunOptions, RunResult } from './process/run.js';
 export { SpawnedProcess, type SpawnOptions } from './process/spawn.js';
 export type { StartOptions } from './process/startParams.js';
 export type { WaitOptions } from './process/waiting.js';
 export type { StateListener } from './session.js';
-export type { ChildOptions } from './transport/child.js';
+export type { ChildOptions } from './transport/childOptions.js';
 export type { GivenTransport } from './transport/given.js';
 export type { TokenContext, WebSocketOptions } from './transport/websocket.js';
 export type { TransferOptions } from './transfer/options.js';

@@ -4,7 +4,7 @@ import { KeepAlive } from './keepAlive.js';
 import { LOOK_EVERY_MS } from './liveness.js';
 import { connectFake, foreignReply, IDLE_TIMERS, settle, startFake } from './testSupport/connectFake.js';
 import { FakeClock } from './testSupport/fakeClock.js';
-import { extendedReply, readResult } from './testSupport/fakeServer.js';
+import { extendedReply, type FakeConnection, readResult } from './testSupport/fakeServer.js';
 
 /** Twice every interval there is. */
 const LONG_MS = 2 * limits.IDLE_LIMIT_MS;
@@ -50,6 +50,41 @@ describe('a connection without ping frames', () => {
     expect(await handle.wait()).toMatchObject({ exitCode: 3 });
     await settle();
     expect(clock.pending).toBe(IDLE_TIMERS);
+    await client.close();
+  });
+
+  it('has twice the time after a silence, up to 120 s, as an answer may be larger than the link carries in it', async () => {
+    const clock = new FakeClock();
+    const { client, connection, server } = await connectFake({ internals: { clock } });
+    const pass = async (ms: number): Promise<void> => {
+      for (let passed = 0; passed < ms; passed += LOOK_EVERY_MS) {
+        clock.advance(LOOK_EVERY_MS);
+        await settle();
+      }
+    };
+    const silenceOf = async (): Promise<number> => {
+      let silenceMs = 0;
+      for (; client.state === 'ready'; silenceMs += LOOK_EVERY_MS) await pass(LOOK_EVERY_MS);
+      return silenceMs;
+    };
+    const follow = async (): Promise<FakeConnection> => {
+      const next = await server.accept();
+      await next.handshake(extendedReply('s1', { resumed: true }));
+      await settle();
+      return next;
+    };
+    let current = connection;
+    for (const silenceMs of [25_000, 50_000, 100_000, 120_000, 120_000]) {
+      expect(await silenceOf()).toBe(silenceMs);
+      current = await follow();
+    }
+    // One that ends in another way was not silent.
+    await pass(60_000);
+    current.cut();
+    await settle();
+    clock.advance(1);
+    await follow();
+    expect(await silenceOf()).toBe(25_000);
     await client.close();
   });
 

@@ -1,6 +1,7 @@
 /**
  * Keeps one connection alive and notices when the server has gone silent: a look every 5 s, a ping every 10 s, the end after 25 s
- * without a sign of life. Pings are frames where the carrier has them, and calls where it has not.
+ * without a sign of life. Pings are frames where the carrier has them, and calls where it has not. Such a carrier shows a message
+ * only when it is whole: one that the link does not carry in the time is given more of it on the connections that follow.
  */
 import { type CloseReason, limits, type Transport, type TransportListener } from '@exec-server/protocol';
 import type { Clock } from './clock.js';
@@ -21,10 +22,15 @@ export class KeepAlive {
   readonly #watched: WatchedTransport;
   readonly #pulse: Pulse | undefined;
   readonly #clock: Clock;
-  readonly #liveness = new Liveness();
+  readonly #silenceMs: number;
+  readonly #liveness: Liveness;
+  #gaveUp = false;
   #cancel: (() => void) | undefined;
 
-  constructor({ transport, pulse }: Carrier, clock: Clock) {
+  /** `silenceMs`: how long a carrier without ping frames may be silent. */
+  constructor({ transport, pulse }: Carrier, clock: Clock, silenceMs: number = limits.SUSPECT_MS) {
+    this.#silenceMs = pulse === undefined ? silenceMs : limits.SUSPECT_MS;
+    this.#liveness = new Liveness(this.#silenceMs);
     this.#watched = new WatchedTransport(transport, () => this.#liveness.heard());
     this.transport = this.#watched;
     this.#pulse = pulse;
@@ -47,13 +53,19 @@ export class KeepAlive {
       const isHeld = this.#watched.takeHeld() || (this.#pulse === undefined && question.isStuck());
       this.#liveness.look(this.#pulse?.counts() ?? this.#watched.counts, isHeld);
       if (this.#liveness.isLost) {
-        this.transport.abort({ kind: 'cut', detail: `no sign of life for ${limits.SUSPECT_MS / 1000} s` });
+        this.#gaveUp = true;
+        this.transport.abort({ kind: 'cut', detail: `no sign of life for ${this.#silenceMs / 1000} s` });
         return;
       }
       if (this.#liveness.asks) ping();
       this.#cancel = this.#clock.timer(LOOK_EVERY_MS, look);
     };
     this.#cancel = this.#clock.timer(LOOK_EVERY_MS, look);
+  }
+
+  /** What the connection that follows this one is to be made with: twice as much after a silence, up to 120 s. */
+  get nextSilenceMs(): number {
+    return this.#gaveUp ? Math.min(2 * this.#silenceMs, limits.IDLE_LIMIT_MS) : limits.SUSPECT_MS;
   }
 
   stop(): void {

@@ -28,7 +28,7 @@ export class LazyClient implements AsyncDisposable {
     this.#connect = connectTo;
   }
 
-  /** The connected client. */
+  /** The connected client, for everything else; rejects as {@link connect} does, and with CLOSED. */
   get(): Promise<Client> {
     if (this.#closed)
       return Promise.reject(new ClientError('CLOSED', 'the lazy client was closed; make a new one to go on'));
@@ -39,18 +39,22 @@ export class LazyClient implements AsyncDisposable {
     return this.#connecting;
   }
 
+  /** As {@link Client.start}; rejects as {@link connect} does, too. */
   async start(options: StartOptions, call?: CallOptions): Promise<ProcessHandle> {
     return await (await this.get()).start(options, call);
   }
 
+  /** As {@link Client.run}; rejects as {@link connect} does, too. */
   async run(argv: readonly string[], options?: RunOptions): Promise<RunResult> {
     return await (await this.get()).run(argv, options);
   }
 
+  /** As {@link Client.spawn}; rejects as {@link connect} does, too. */
   async spawn(argv: readonly string[], options?: SpawnOptions): Promise<SpawnedProcess> {
     return await (await this.get()).spawn(argv, options);
   }
 
+  /** As {@link Client.http}; rejects as {@link connect} does, too. */
   async http(url: string | URL, options?: HttpOptions): Promise<HttpResponse> {
     return await (await this.get()).http(url, options);
   }
@@ -62,6 +66,7 @@ export class LazyClient implements AsyncDisposable {
     await this.#client?.close();
   }
 
+  /** As `close`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
@@ -82,6 +87,17 @@ function canDialAgain(options: ConnectOptions): boolean {
   return 'url' in options || ('transport' in options && typeof options.transport === 'function');
 }
 
+/**
+ * A client that connects when it is first used; nothing happens before.
+ *
+ * @example
+ * ```ts
+ * const lazy = lazyClient({ url: 'ws://127.0.0.1:7000' });
+ * const result = await lazy.run(['date']); // connects
+ * const home = (await lazy.get()).environmentInfo.userHomeDir;
+ * await lazy.close();
+ * ```
+ */
 export function lazyClient(options: ConnectOptions): LazyClient {
   return new LazyClient(options);
 }

@@ -20,9 +20,15 @@ export interface CarrierCounts {
 }
 
 export class Liveness {
+  readonly #limitMs: number;
   #looks = 0;
   #silentLooks = 0;
   #last: CarrierCounts = { received: 0, sent: 0, waiting: 0 };
+
+  /** `limitMs`: how long it may be silent. */
+  constructor(limitMs: number = limits.SUSPECT_MS) {
+    this.#limitMs = limitMs;
+  }
 
   /** Anything came from the server. */
   heard(): void {
@@ -45,7 +51,7 @@ export class Liveness {
 
   /** The connection is to be given up. */
   get isLost(): boolean {
-    return this.#silentLooks * LOOK_EVERY_MS >= limits.SUSPECT_MS;
+    return this.#silentLooks * LOOK_EVERY_MS >= this.#limitMs;
   }
 
   /** The server is to be asked for a sign of life after this look. */

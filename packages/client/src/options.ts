@@ -9,9 +9,18 @@ import type { Dialer } from './transport/dialer.js';
 /** `recovering`: the connection was lost and is being restored; calls wait. `failed` and `closed` are final. */
 export type ClientState = 'connecting' | 'ready' | 'recovering' | 'failed' | 'closed';
 
+/** What a server with the extensions says of itself in its first answer to `initialize`. */
 export interface ServerInfo {
-  readonly serverInfo: { readonly name: string; readonly version: string };
+  /** Which program it is. */
+  readonly serverInfo: {
+    /** `exec-server` for ours. */
+    readonly name: string;
+    /** Of its package, as `0.1.0`. */
+    readonly version: string;
+  };
+  /** Version of the extensions it speaks, from 1. */
   readonly protocolVersion: number;
+  /** Whether it waits for acknowledgements of output. */
   readonly flowControl: boolean;
   /** Whether it can start processes on a terminal. */
   readonly terminal: boolean;
@@ -19,11 +28,18 @@ export interface ServerInfo {
   readonly files: boolean;
   /** Whether it makes http requests for this client. */
   readonly http: boolean;
+  /**
+   * One life of the server: cursors and session ids of another one mean nothing here. Pass it as {@link
+   * CommonOptions.epoch}.
+   */
   readonly epoch: string;
+  /** What it takes, in bytes and numbers. */
   readonly limits: Partial<ServerLimits>;
+  /** How long the session lives while nobody is connected, in ms. */
   readonly leaseMs: number;
 }
 
+/** Options of a client, whatever carries its messages. */
 export interface CommonOptions {
   /** Free text for the server's log. Default `exec-server-client`. */
   readonly clientName?: string | undefined;
@@ -60,11 +76,11 @@ export interface CommonOptions {
   readonly takeOver?: boolean | undefined;
   /** Makes a gap in the output an error (OUTPUT_LOST) of the iterator. Default false: a gap is an event. */
   readonly errorOnGap?: boolean | undefined;
-  /** Told each change of state, the first `ready` included. */
+  /** Told each change of state, the first `ready` included. What it throws goes to `onLog`. */
   readonly onState?: ((state: ClientState, error?: ClientError) => void) | undefined;
   /** Time, for tests of your own. Default: the clock of the host. */
   readonly clock?: Clock | undefined;
-  /** Told what happens to the connection, for a log; never has secrets or payloads. */
+  /** Told what happens to the connection, for a log; never has secrets or payloads. What it throws is dropped. */
   readonly onLog?: ((text: string) => void) | undefined;
 }
 

@@ -3,6 +3,7 @@ import { systemClock } from './clock.js';
 import { type ClientInternals, Session } from './session.js';
 import { type WebSocketOptions, webSocketDialer } from './transport/websocket.js';
 
+/** How {@link ping} asks. */
 export interface PingOptions extends Omit<WebSocketOptions, 'url'> {
   /** How long the answer may take, in ms. Default 5,000. */
   readonly timeoutMs?: number | undefined;
@@ -13,8 +14,13 @@ const TIMEOUT_MS = 5_000;
 const LEASE_MS = 1;
 
 /**
- * True when an exec server has answered `initialize` at this URL; false for everything else: no such address, a refusal, a
- * wrong token, another protocol, silence. Never rejects, ends within the timeout, and leaves no session behind.
+ * True when an exec server has answered `initialize` at this URL; false for everything else: no such address, a refusal,
+ * a wrong token, another protocol, silence. Never rejects, ends within the timeout, and leaves no session behind.
+ *
+ * @example
+ * ```ts
+ * while (!(await ping('ws://127.0.0.1:7000', { token, timeoutMs: 1_000 }))) console.log('not there yet');
+ * ```
  */
 export function ping(url: string | URL, options: PingOptions = {}): Promise<boolean> {
   return pingWith(url, options, {});

@@ -17,6 +17,7 @@ import { ProcessRecord, type RecordHost } from './registry/processRecord.js';
 import { SessionRegistry } from './registry/sessionRegistry.js';
 import type { Carrier, Dialer } from './transport/dialer.js';
 
+/** Told a state the client is in now; `error` comes with `failed`. */
 export type StateListener = (state: ClientState, error?: ClientError) => void;
 
 /** What tests replace. */
@@ -41,6 +42,8 @@ export class Session {
   /** First answer to `initialize`; every later one must name the same session and the same life of the server. */
   #server: InitializeReply | undefined;
   #lastCarrier: Carrier | undefined;
+  /** How long the next connection may be silent, in ms. */
+  #silenceMs: number | undefined;
   #shownState: ClientState = 'connecting';
 
   constructor(dialer: Dialer, options: CommonOptions, internals: ClientInternals) {
@@ -137,7 +140,11 @@ export class Session {
   }
 
   log(text: string): void {
-    this.#options.onLog?.(text);
+    try {
+      this.#options.onLog?.(text);
+    } catch {
+      // It was the way to tell of it. Thrown on, it would end the recovery halfway through a transition.
+    }
   }
 
   /** Undefined where nothing may be acknowledged: a foreign server, or one this client only observes, ends the connection. */
@@ -181,6 +188,7 @@ export class Session {
       notice: (notice) => this.registry.route(notice),
       notification: (method, params) => this.notices.route(method, params, connection),
       lost: (reason) => {
+        this.#silenceMs = connection.nextSilenceMs;
         const error = lossError(reason, this.dialer, this.#server !== undefined, carrier.report?.());
         this.notices.lost(connection, error);
         lost(error, reason.kind === 'violation');
@@ -188,7 +196,8 @@ export class Session {
       log: (text) => this.log(text),
     };
     // A server over pipes ends with them, and pipes with their server; one that is only stopped is not to lose its processes.
-    const connection = new Connection(carrier, listener, this.dialer.ownsServer ? undefined : this.clock);
+    const clock = this.dialer.ownsServer ? undefined : this.clock;
+    const connection = new Connection(carrier, listener, clock, this.#silenceMs);
     return connection;
   }
 
@@ -209,7 +218,7 @@ export class Session {
       ...(resumeSessionId === undefined || epoch === undefined ? {} : { epoch }),
     });
     if (observes && reply.observeId === undefined) {
-      const message = `${label} has no observers and took this client for the one in control; it has left again`;
+      const message = `${label} has no observers and took this client for the one in control, so it has left again; the processes run on`;
       throw new ClientError('NOT_SUPPORTED', message);
     }
     if (resumeSessionId !== undefined && reply.sessionId !== resumeSessionId) {
@@ -227,10 +236,13 @@ export class Session {
     this.#shownState = shown;
     const error = state.name === 'failed' ? state.error : undefined;
     for (const listener of [...this.#listeners]) {
+      const failed = (fault: unknown): void => this.log(`a state listener threw: ${String(fault)}`);
       try {
-        listener(shown, error);
+        // What it returns is nothing that is waited for; where it is a promise, its failure is no fault of the program.
+        const returned: unknown = listener(shown, error);
+        if (returned instanceof Promise) returned.catch(failed);
       } catch (fault) {
-        this.log(`a state listener threw: ${String(fault)}`);
+        failed(fault);
       }
     }
   }

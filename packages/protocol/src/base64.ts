@@ -1,5 +1,9 @@
 /** Standard base64 with padding, as strict as the wire asks for: one spelling per byte sequence. Pure. */
 
+/**
+ * What {@link decodeBase64} gives. Of a text that is not strict base64 `detail` names the first fault, in the words of
+ * the reference's decoder.
+ */
 export type Base64Result =
   | { readonly ok: true; readonly bytes: Uint8Array }
   /** `detail` is the text of the reference's decoder. */
@@ -11,13 +15,20 @@ export interface Base64Codec {
   readonly decodeBase64: (text: string) => Base64Result;
 }
 
-type BufferConstructor = typeof globalThis.Buffer;
+/** What is used of a host's `Buffer`; spelled out, so that these types need none of Node. */
+interface HostBuffer {
+  from(bytes: ArrayBufferLike, byteOffset: number, length: number): HostBytes;
+  from(text: string, encoding: 'base64'): HostBytes;
+}
+interface HostBytes extends Uint8Array {
+  toString(encoding?: 'base64'): string;
+}
 
 /** Up to here a table is faster than a call into the host. */
 const SHORT_TEXT = 400;
 
 /** The codec on top of a host's `Buffer`, or without one. */
-export function createBase64Codec(hostBuffer: BufferConstructor | undefined): Base64Codec {
+export function createBase64Codec(hostBuffer: HostBuffer | undefined): Base64Codec {
   return {
     encodeBase64(bytes) {
       return hostBuffer === undefined ? encodeByBtoa(bytes) : encodeByBuffer(bytes, hostBuffer);
@@ -31,15 +42,23 @@ export function createBase64Codec(hostBuffer: BufferConstructor | undefined): Ba
 }
 
 /** Browsers have no `Buffer`; the types of Node say it is always there. */
-const host: { readonly Buffer?: BufferConstructor } = globalThis;
+const host: { readonly Buffer?: HostBuffer } = globalThis;
 
-export const { encodeBase64, decodeBase64 } = createBase64Codec(host.Buffer);
+export const {
+  /** Bytes as standard base64 with padding. Takes memory and time in proportion to them. */
+  encodeBase64,
+  /**
+   * The bytes of a base64 text, in the one spelling `encodeBase64` gives: no line breaks, no URL alphabet, no missing padding, no
+   * stray bits. Never throws; the bytes share no memory with anything else.
+   */
+  decodeBase64,
+} = createBase64Codec(host.Buffer);
 
-function encodeByBuffer({ buffer, byteOffset, byteLength }: Uint8Array, hostBuffer: BufferConstructor): string {
+function encodeByBuffer({ buffer, byteOffset, byteLength }: Uint8Array, hostBuffer: HostBuffer): string {
   return hostBuffer.from(buffer, byteOffset, byteLength).toString('base64');
 }
 
-function decodeByBuffer(text: string, hostBuffer: BufferConstructor): Uint8Array | undefined {
+function decodeByBuffer(text: string, hostBuffer: HostBuffer): Uint8Array | undefined {
   const bytes = hostBuffer.from(text, 'base64');
   // The host takes other spellings, too. Bytes have one strict spelling: encoding them again finds every deviation.
   if (bytes.toString('base64') !== text) return undefined;

@@ -4,9 +4,13 @@ import { FaultFinder, findFault } from './jsonFault.js';
 import { type Container, countMembers, isContainer, isObject, surveyJson } from './jsonSurvey.js';
 import { LETTER_E, MINUS, POINT, SPACE, isDigit, skipSpace, shorten } from './jsonText.js';
 
-interface RpcError {
+/** `error` of an error answer, as it came. */
+export interface RpcError {
+  /** See `ErrorCode`. */
   readonly code: number;
+  /** For people. */
   readonly message: string;
+  /** See `knownReason`. */
   readonly data?: unknown;
 }
 

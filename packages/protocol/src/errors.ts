@@ -6,6 +6,10 @@ export { ErrorCode, type ReasonEntry };
 
 const { invalidRequest, invalidParams, internal } = ErrorCode;
 
+/**
+ * The one table of errors on the wire: reason → code, whether a repeat helps, meaning and action. It is printed in
+ * `docs/errors.md`.
+ */
 export const reasons = {
   malformedMessage: {
     code: invalidRequest,
@@ -337,24 +341,37 @@ export const reasons = {
   },
 } as const satisfies Record<string, ReasonEntry>;
 
+/** Value of `error.data.reason`. */
 export type Reason = keyof typeof reasons;
 
 /** `error.data` as this server sends it. */
 export interface WireErrorData {
+  /** Decide by it; the codes are shared by many reasons. */
   readonly reason: Reason;
+  /**
+   * What the base protocol calls a failed start: `spawnNotFound`, `spawnPermissionDenied`, `spawnFailed`,
+   * `sandboxUnavailable`.
+   */
   readonly kind?: string;
+  /** The parameter at fault, as `argv[1]`. */
   readonly field?: string;
+  /** The file or folder it is about. */
   readonly path?: string;
   readonly [member: string]: unknown;
 }
 
 /** An error that goes over the wire as it is. Thrown by handlers; everything else becomes `internalError`. */
 export class WireError extends Error {
+  /** Always `WireError`. */
   override readonly name = 'WireError';
+  /** The number of its reason. */
   readonly code: number;
+  /** Its entry in {@link reasons}. */
   readonly reason: Reason;
+  /** What is sent as `error.data`. */
   readonly data: WireErrorData;
 
+  /** `data` is sent along with the reason; code and `kind` come from the table. */
   constructor(reason: Reason, message: string, data: Omit<WireErrorData, 'reason' | 'kind'> = {}) {
     super(message);
     const entry: ReasonEntry = reasons[reason];

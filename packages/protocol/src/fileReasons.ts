@@ -8,7 +8,7 @@ export const fileReasons = {
     code: ErrorCode.notFound,
     retryable: false,
     meaning: 'A file, or a folder on the way to it, does not exist (ENOENT); `data.path` names it.',
-    action: 'Check the path; create the folder first.',
+    action: 'Check the path; a folder on the way to it may be missing.',
   },
   permissionDenied: {
     code: invalidRequest,

@@ -6,6 +6,7 @@ const LF = 0x0a;
 const CR = 0x0d;
 const SPACE = 0x20;
 
+/** What a piece of input completes: a line, or the end of it all because one is too long. */
 export type LineResult =
   /** One line without its end; a view of the chunk when the line lies within it, so a chunk must not be reused. */
   | { readonly kind: 'line'; readonly line: Uint8Array }

@@ -14,6 +14,9 @@ export type RequestId = string | number;
 /** Position in one process's events: 1 is the first, output, exit and close count together. 0 means "before the first". */
 export type Seq = number;
 
+/** Brands a text as a session id; checks nothing. */
 export const sessionId = (text: string): SessionId => text as SessionId;
+/** Brands a text as a process id; checks nothing. */
 export const processId = (text: string): ProcessId => text as ProcessId;
+/** Brands a text as an epoch; checks nothing. */
 export const epoch = (text: string): Epoch => text as Epoch;

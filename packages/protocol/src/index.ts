@@ -1,6 +1,14 @@
-/** Everything the packages and their users share. Schemas with a run-time cost are under `@exec-server/protocol/schemas`. */
+/**
+ * What both sides of the wire share: types of every message, the tables of methods and errors, limits, framing, transports and
+ * the JSON-RPC peer. For programs that speak the protocol themselves; what the messages mean is in `docs/protocol.md`.
+ *
+ * The schemas, with which messages are checked at run time, cost a library and are therefore under
+ * `@exec-server/protocol/schemas`; the types here are inferred from them.
+ *
+ * @packageDocumentation
+ */
 export { type Base64Result, decodeBase64, encodeBase64 } from './base64.js';
-export { decodeEnvelope, encodeRequestId, type Envelope } from './envelope.js';
+export { decodeEnvelope, encodeRequestId, type Envelope, type RpcError } from './envelope.js';
 export {
   ErrorCode,
   isRetryable,
@@ -22,6 +30,7 @@ export {
   type SessionId,
   sessionId,
 } from './ids.js';
+/** Default limits. Names end in their unit; what a server really has is in `limits` of the answer to `initialize`. */
 export * as limits from './limits.js';
 export { clampTimerMs } from './limits.js';
 export {
@@ -36,11 +45,13 @@ export {
   type ServerNotificationMethod,
   serverNotifications,
 } from './registry.js';
+export { withPayload } from './rpc/answerText.js';
 export { type ByteSink, type ByteSource, byteTransport, type ByteTransportOptions } from './rpc/byteTransport.js';
 export { memoryTransportPair } from './rpc/memoryTransport.js';
 export { Peer, type PeerHandlers, type PeerOptions } from './rpc/peer.js';
 export { RemoteError, RequestTooLargeError, TransportClosedError } from './rpc/peerErrors.js';
 export { type SocketLike, socketTransport, type SocketTransportOptions } from './rpc/socketTransport.js';
+export { subprotocolsFor, tokenOffered, WEBSOCKET_SUBPROTOCOL } from './rpc/subprotocols.js';
 export type { CloseReason, Transport, TransportListener } from './rpc/transport.js';
 export { agreeOnVersion, PACKAGE_VERSION, type PeerKind, PROTOCOL_VERSION } from './version.js';
 export type {

@@ -36,8 +36,9 @@ export const CREDIT_BYTES_PER_PROCESS = 1 * MIB;
 export const ACK_EVERY_BYTES = 256 * KIB;
 /** A client without flow control is asked at the latest after this many bytes whether they have arrived. */
 export const CONFIRM_EVERY_BYTES = 128 * KIB;
-/** Events pushed behind a hole to a client that knows no gaps, and their bytes: the reference's client holds 256 and 1 MiB. */
+/** Events pushed behind a hole to a client that knows no gaps: the reference's client holds 256. */
 export const EVENTS_BEHIND_HOLE = 200;
+/** Output bytes pushed behind a hole to a client that knows no gaps: the reference's client holds 1 MiB. */
 export const BYTES_BEHIND_HOLE = 768 * KIB;
 /** Output that waits for the disk over all processes of a server at which every child whose output does is held. */
 export const SPOOL_PENDING_BYTES_PER_SERVER = 64 * MIB;
@@ -71,7 +72,9 @@ export const INBOUND_QUEUE_BYTES = 16 * MIB;
 export const CONCURRENT_REQUESTS = 64;
 /** Children being started at a time, over all sessions. */
 export const CONCURRENT_STARTS = 8;
+/** Connections of a server at a time; one more is refused with 503. */
 export const MAX_CONNECTIONS = 1024;
+/** Sessions of a server at a time, detached ones included; one more is refused with `tooManySessions`. */
 export const MAX_SESSIONS = 1024;
 /** Processes of one session that run or are retained. */
 export const MAX_PROCESSES_PER_SESSION = 16_384;
@@ -106,12 +109,15 @@ export const REMEMBERED_OPERATIONS = 4096;
 export const CONCURRENT_FILE_REQUESTS = 8;
 /** Directory entries in one answer; more are asked for in pages. */
 export const MAX_DIRECTORY_ENTRIES = 50_000;
-/** Bounds of `fs/walk`, as the reference has them. */
+/** Levels below the start that one `fs/walk` enters, as the reference has it. */
 export const MAX_WALK_DEPTH = 64;
+/** Directories one `fs/walk` reads, as the reference has it. */
 export const MAX_WALK_DIRECTORIES = 10_000;
+/** Entries in one answer of `fs/walk`, as the reference has it. */
 export const MAX_WALK_ENTRIES = 50_000;
-/** Watches of one connection, and paths they watch together. */
+/** Watches of one connection; one more is refused with `tooManyWatches`. */
 export const WATCHES_PER_CONNECTION = 32;
+/** Paths all watches of one connection watch together. */
 export const WATCHED_PATHS_PER_CONNECTION = 100_000;
 /** Changes in one `fs/changed`; when more come at a time the client is told that some were dropped. */
 export const MAX_WATCH_CHANGES = 1024;

@@ -13,8 +13,11 @@ export type ReplayPolicy = 'repeat' | 'continue' | 'settle' | 'unknown' | 'never
 /** Words of the gate errors: `client must call initialize before using <family> methods`. */
 export type Family = 'exec' | 'filesystem' | 'http' | 'environment info' | 'environment status' | 'session';
 
+/** What both sides know about one request; an entry of {@link requests}. */
 export interface RequestEntry {
+  /** Stands in the errors of a call that comes before the handshake. */
   readonly family: Family;
+  /** What a client does with a call that a cut left unanswered. */
   readonly replay: ReplayPolicy;
   /** Passes requests that wait: it must work when everything else is stuck. */
   readonly urgent: boolean;
@@ -37,7 +40,7 @@ const ours = (family: Family, replay: ReplayPolicy, urgent = false): RequestEntr
 });
 const forAll = (entry: RequestEntry): RequestEntry => ({ ...entry, observers: true });
 
-/** Requests from client to server. */
+/** Requests from client to server; the table of section 3 of `docs/protocol.md`. */
 export const requests = {
   initialize: forAll(base('session', 'never')),
   'environment/info': forAll(base('environment info', 'repeat')),
@@ -76,13 +79,13 @@ export const requests = {
   'session/close': ours('session', 'repeat', true),
 } as const satisfies Record<string, RequestEntry>;
 
-/** Notifications from client to server. */
+/** Notifications from client to server; `extension`: the base protocol lacks it. */
 export const clientNotifications = {
   initialized: { extension: false },
   'process/ack': { extension: true },
 } as const;
 
-/** Notifications from server to client. */
+/** Notifications from server to client; `extension`: the base protocol lacks it. */
 export const serverNotifications = {
   'process/output': { extension: false },
   'process/exited': { extension: false },
@@ -93,10 +96,14 @@ export const serverNotifications = {
   'http/request/bodyDelta': { extension: false },
 } as const;
 
+/** A method the client can ask the server for. */
 export type RequestMethod = keyof typeof requests;
+/** A notification from client to server. */
 export type ClientNotificationMethod = keyof typeof clientNotifications;
+/** A notification from server to client. */
 export type ServerNotificationMethod = keyof typeof serverNotifications;
 
+/** Whether this protocol has such a request, the base protocol's and ours alike. */
 export function isRequestMethod(method: string): method is RequestMethod {
   return Object.hasOwn(requests, method);
 }

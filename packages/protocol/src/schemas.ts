@@ -1,4 +1,9 @@
-/** Method → params and result schema. Only the server imports this: it carries the schema library. */
+/**
+ * What `@exec-server/protocol/schemas` exports: a zod schema for each shape of the wire, and tables of them by method. Of the
+ * packages only the server imports it, since it carries the schema library.
+ *
+ * @packageDocumentation
+ */
 import type { z } from 'zod';
 import * as fs from './methods/fs.js';
 import * as http from './methods/http.js';
@@ -11,6 +16,7 @@ export * from './methods/http.js';
 export * from './methods/process.js';
 export * from './methods/session.js';
 
+/** Params and result of each request, by method. */
 export const requestSchemas = {
   initialize: { params: session.InitializeParams, result: session.InitializeResult },
   'environment/info': { params: session.NoParams, result: session.EnvironmentInfo },
@@ -49,11 +55,13 @@ export const requestSchemas = {
   'session/close': { params: session.SessionCloseParams, result: session.SessionCloseResult },
 } as const satisfies Record<RequestMethod, { params: z.ZodType; result: z.ZodType }>;
 
+/** Params of each notification to the server, by method. */
 export const clientNotificationSchemas = {
   initialized: session.NoParams,
   'process/ack': process.AckParams,
 } as const satisfies Record<ClientNotificationMethod, z.ZodType>;
 
+/** Params of each notification to the client, by method. */
 export const serverNotificationSchemas = {
   'process/output': process.OutputParams,
   'process/exited': process.ExitedParams,

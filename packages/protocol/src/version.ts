@@ -9,6 +9,7 @@ export const PROTOCOL_VERSION = 1;
 /** Version of these packages, as `serverInfo.version` and `clientVersion` carry it. */
 export const PACKAGE_VERSION = '0.1.0';
 
+/** What the other side speaks: the base protocol alone (`foreign`), or ours in the version both know. */
 export type PeerKind = { readonly kind: 'foreign' } | { readonly kind: 'extended'; readonly protocolVersion: number };
 
 /** What the `protocolVersion` of the other side means: absent is a foreign peer, else the lower of both versions counts. */

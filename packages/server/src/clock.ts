@@ -1,6 +1,7 @@
 /** Time as the server sees it; injected, so that leases and retention are tested without waiting. */
 import { clampTimerMs } from '@exec-server/protocol';
 
+/** Time as the server sees it. A test passes its own, so that leases and retention run out without waiting. */
 export interface Clock {
   /** Milliseconds on a clock that never goes back. */
   now(): number;
@@ -19,6 +20,7 @@ export function holding(clock: Clock): Clock {
   };
 }
 
+/** The clock of this host; timers are unreferenced unless `hold` is given. */
 export const hostClock: Clock = {
   now: () => performance.now(),
   timeOfDay: () => Date.now(),

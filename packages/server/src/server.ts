@@ -18,16 +18,23 @@ import { HttpAgents } from './http/agents.js';
 import { Reaper } from './processes/reaper.js';
 import { createHostPlatform } from './host/spawn.js';
 import { MARK_VARIABLE } from './host/tree/mark.js';
-import { type SpoolLimits, SpoolStore } from './processes/spool/spoolStore.js';
+import { type SpoolLimits, type SpoolProblem, SpoolStore } from './processes/spool/spoolStore.js';
 import type { Log, ServerContext } from './serverContext.js';
 import { SessionStore } from './sessions/sessionStore.js';
 
+/** How a server is made; every member has a default. */
 export interface ExecServerOptions {
-  /** How long a detached session lives when its client asks for nothing else, in ms. Default 80,000. */
+  /**
+   * How long a detached session lives when its client asks for nothing else, in ms. Default 80,000, as the reference has
+   * it.
+   */
   readonly sessionLeaseMs?: number | undefined;
   /** How long an exited process stays readable after its close, in ms. Default 80,000. */
   readonly exitedRetentionMs?: number | undefined;
-  /** Output kept in memory per process, in bytes. Default 4 MiB; at least 2 MiB plus one read. */
+  /**
+   * Output kept in memory per process, in bytes. Default 4 MiB; at least 2.25 MiB: 2 MiB at which a process is held back,
+   * and what is read meanwhile.
+   */
   readonly retainedBytesPerProcess?: number | undefined;
   /** The same for the processes of one session together; the one that holds most gives way. Default 256 MiB. */
   readonly retainedBytesPerSession?: number | undefined;
@@ -51,7 +58,7 @@ export interface ExecServerOptions {
   readonly platform?: Platform | undefined;
   /** Folder in which undelivered output is spooled once memory is full. Default: the temporary folder of the host. */
   readonly spoolDir?: string | undefined;
-  /** Most bytes in the spool, per process, per session, and in all. Default 256 MiB, 1 GiB, 4 GiB. */
+  /** Most bytes in the spool. Default 256 MiB a process, 1 GiB a session, 4 GiB in all. */
   readonly spoolLimits?: SpoolLimits | undefined;
   /** End all children when this program is killed; costs one small process. Default true. */
   readonly guard?: boolean | undefined;
@@ -61,20 +68,25 @@ export interface ExecServerOptions {
 
 /** What the server holds now. */
 export interface Gauges {
+  /** Connections that are open, those before their handshake included. */
   readonly connections: number;
+  /** Sessions that are attached, or detached with a lease that has not run out. */
   readonly sessions: number;
+  /** Sessions that a connection controls. */
   readonly attachedSessions: number;
   /** Connections that observe a session. */
   readonly observers: number;
   /** Processes that run or are kept after their end. */
   readonly processes: number;
+  /** Processes that run or are starting. */
   readonly runningProcesses: number;
   /** Processes whose writes block because their reader or the disk is behind. */
   readonly heldBackProcesses: number;
   /** Output bytes in memory. */
   readonly retainedBytes: number;
-  /** Output bytes in the spool, and those of them that are not on disk yet. */
+  /** Output bytes in the spool. */
   readonly spooledBytes: number;
+  /** Those of them that are not on disk yet. */
   readonly spoolPendingBytes: number;
   /** Bytes on their way out: given to a transport and not sent, or fetched from the spool for it. */
   readonly queuedBytes: number;
@@ -92,6 +104,7 @@ export interface Gauges {
   readonly watches: number;
 }
 
+/** How one peer is served. */
 export interface AcceptOptions {
   /** Begins the error text for a message that does not parse. */
   readonly malformedPrefix?: string | undefined;
@@ -103,14 +116,26 @@ export interface AcceptOptions {
   readonly isSilent?: (() => boolean) | undefined;
 }
 
+/** A server in this program. Its sessions and processes belong to it alone, and end with it. */
 export interface ExecServer {
-  /** Serves one peer over a transport; resolves when the connection is over. */
+  /**
+   * Serves one peer over a transport that was not started yet; resolves with the reason when the connection is over, and
+   * never rejects.
+   */
   accept(transport: Transport, options?: AcceptOptions): Promise<CloseReason>;
-  /** Listens for WebSocket peers. Rejects when the address cannot be had or would be open to everybody. */
+  /**
+   * Listens for WebSocket peers, on loopback unless `host` says otherwise. Rejects when the address cannot be had, or is
+   * beyond loopback and would be open to everybody. May be called several times.
+   */
   listen(options?: WebSocketListenOptions): Promise<WebSocketListener>;
+  /** What the server holds at the moment; counts on demand, over all processes. */
   gauges(): Gauges;
-  /** Ends every session, kills every group, waits until the children were reaped. Idempotent. */
+  /**
+   * Ends every session, kills every group, and tells the peers by an orderly close. Resolves when the children were
+   * reaped, or after 5 s of waiting for them. Idempotent.
+   */
   close(): Promise<void>;
+  /** As `close`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -121,6 +146,18 @@ const REMOVE_PATIENCE_MS = 5_000;
 /** How long `close` waits for connections to take what was sent to them. */
 const FLUSH_PATIENCE_MS = 1_000;
 
+/**
+ * Makes a server; nothing is served before `listen` or `accept`. Throws a RangeError for a number that cannot be used.
+ * Unless `guard` is false a small process is started with the first child or temporary file; it ends and removes them
+ * when this program is killed.
+ *
+ * @example
+ * ```ts
+ * await using server = createExecServer({ log: (level, message, fields) => console.error(level, message, fields) });
+ * const listener = await server.listen({ port: 7000, authenticate: capabilityToken(secret) });
+ * console.log(listener.url); // ws://127.0.0.1:7000
+ * ```
+ */
 export function createExecServer(options: ExecServerOptions = {}): ExecServer {
   return new Server(options);
 }
@@ -148,14 +185,17 @@ class Server implements ExecServer {
       clock: hostClock,
       life,
       guard: options.guard ?? true,
-      onUnguarded: (reason) => log('warn', 'children would outlive this server if it were killed', { reason }),
+      onUnguarded: (reason) =>
+        log('warn', 'children would outlive this server if it were killed by SIGKILL; stop it with SIGTERM', {
+          reason,
+        }),
       onSweepFailed: (error) =>
-        log('error', 'what a session left running could not be looked for', { reason: String(error) }),
+        log('error', 'what a session left running could not be looked for, and may run on', { reason: String(error) }),
     });
     this.#spools = new SpoolStore({
       dir: options.spoolDir,
       limits: options.spoolLimits,
-      onProblem: (problem) => log('warn', 'the spool of undelivered output has a problem', { ...problem }),
+      onProblem: (problem) => log('warn', SPOOL_PROBLEMS[problem.kind], { ...problem }),
     });
     this.#http = options.http;
     this.#context = {
@@ -295,6 +335,13 @@ class Server implements ExecServer {
     });
   }
 }
+
+const SPOOL_PROBLEMS: Readonly<Record<SpoolProblem['kind'], string>> = {
+  unavailable:
+    'undelivered output cannot go to disk, as no folder can be made for it; processes run on, and lose their oldest output once memory is full; choose another spool folder',
+  full: 'undelivered output cannot be written to disk; processes run on, and lose their oldest output; make room in the spool folder',
+  left: 'a folder of undelivered output could not be removed; remove it by hand',
+};
 
 function checkOptions(options: ExecServerOptions, retainedBytes: number): void {
   const least = limits.PAUSE_PROCESS_BYTES + 256 * 1024;

@@ -8,6 +8,7 @@ import type { HttpAgents } from './http/agents.js';
 import type { Reaper } from './processes/reaper.js';
 import type { SessionStore } from './sessions/sessionStore.js';
 
+/** How much a log line matters: `error` is a fault of the server, `warn` something its owner should look at. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** Takes what the server has to say; no secrets, environment values or payloads are in it. */
 export type Log = (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void;

@@ -25,14 +25,22 @@ export type FaultTrigger =
 export interface FlowShape {
   /** Passes pieces of random size, 1 to this many bytes, each in its own write. */
   readonly splitBytes?: number | undefined;
-  /** Passes at most `bytes` at a time and waits `pauseMs` after each. */
-  readonly drip?: { readonly bytes: number; readonly pauseMs: number } | undefined;
+  /** Passes at most `bytes` at a time and waits `pauseMs` after each, so `bytes / pauseMs` kB a second. */
+  readonly drip?:
+    | {
+        /** Size of a piece, at least 1. */
+        readonly bytes: number;
+        /** Pause behind each, in ms. */
+        readonly pauseMs: number;
+      }
+    | undefined;
   /** Passes each piece this long after it came; at most about 64 KiB are under way, the rest waits with the sender. */
   readonly delayMs?: number | undefined;
 }
 
 /** Both directions end at once. */
 export interface CutAction {
+  /** The name of this action. */
   readonly type: 'cut';
   /** Reset (RST) and lose what is under way, the default; `false` sends what was taken and ends orderly (FIN). */
   readonly hard?: boolean | undefined;
@@ -42,26 +50,35 @@ export interface CutAction {
 
 /** Holds one direction back, for `ms` or until it is released; nothing is lost, the sender feels the backpressure. */
 export interface StallAction {
+  /** The name of this action. */
   readonly type: 'stall';
+  /** What is held back. */
   readonly direction: Direction;
+  /** For how long, in ms. Default: until `release`. */
   readonly ms?: number | undefined;
 }
 
 /** Stays open, takes everything, passes on nothing, not even the end of a side: a network that went away unnoticed. */
 export interface SilenceAction {
+  /** The name of this action. */
   readonly type: 'silence';
 }
 
 /** Ends one direction after what it already took; the other direction goes on. */
 export interface HalfCloseAction {
+  /** The name of this action. */
   readonly type: 'halfClose';
+  /** What is ended. */
   readonly direction: Direction;
 }
 
 /** Changes how one direction flows from here on; only where there are bytes. */
 export interface ShapeAction {
+  /** The name of this action. */
   readonly type: 'shape';
+  /** What flows otherwise. */
   readonly direction: Direction;
+  /** How it flows from now on; `{}` is as it comes. */
   readonly shape: FlowShape;
 }
 
@@ -79,6 +96,7 @@ export type FaultAction = MessageFault | ShapeAction;
  * ```
  */
 export interface FaultRule<A extends FaultAction = FaultAction> {
+  /** When it is due. */
   readonly when: FaultTrigger;
   /** `'cut'` and `'silence'` stand for those actions without options. */
   readonly do: A | 'cut' | 'silence';

@@ -30,6 +30,7 @@ export type FaultEvent =
   /** Both sockets of a connection are closed; the last event of each connection. */
   | { readonly type: 'closed'; readonly connection: number; readonly detail: string };
 
+/** What a proxy stands in front of, and what it does by itself. */
 export interface FaultProxyOptions {
   /** Address of the server, `ws://host:port[/path]`. TLS is not taken apart, so `wss:` is refused. */
   readonly target: string;
@@ -38,7 +39,15 @@ export interface FaultProxyOptions {
   /** Faults that happen by themselves. Default none. */
   readonly rules?: readonly FaultRule[] | undefined;
   /** How bytes flow on new connections. Default: as they come. */
-  readonly shape?: { readonly up?: FlowShape | undefined; readonly down?: FlowShape | undefined } | undefined;
+  readonly shape?:
+    | {
+        /** From clients to the server. */
+        readonly up?: FlowShape | undefined;
+        /** From the server to clients. */
+        readonly down?: FlowShape | undefined;
+      }
+    | undefined;
+  /** Told each event as it happens. Default: nobody. */
   readonly onEvent?: ((event: FaultEvent) => void) | undefined;
 }
 
@@ -48,10 +57,13 @@ export interface FaultProxyCounters {
   readonly connections: number;
   /** Connections open now. */
   readonly open: number;
+  /** Connections that were cut, by hand or by rule. */
   readonly cuts: number;
+  /** Dials that were reset because of `refuse`. */
   readonly refused: number;
   /** Bytes passed on from clients to the server, those of the HTTP upgrade included. */
   readonly bytesUp: number;
+  /** Bytes passed on from the server to clients, those of the answer to the upgrade included. */
   readonly bytesDown: number;
 }
 
@@ -62,24 +74,30 @@ export interface FaultProxyCounters {
 export interface FaultProxy extends AsyncDisposable {
   /** Where clients connect instead of to the target. */
   readonly url: string;
+  /** What a run is repeated with; see {@link describeSeed}. */
   readonly seed: Seed;
+  /** Totals at the moment; each read makes a new object. */
   readonly counters: FaultProxyCounters;
   /** Cuts every connection now, by default with a reset. */
   cut(options?: Omit<CutAction, 'type'>): void;
   /** Cuts the first connection on which `count` more bytes have passed in this direction, the last of them included. */
   cutAfterBytes(direction: Direction, count: number): void;
-  /** Arms one more rule. */
+  /** Arms one more rule; it counts from now on. Throws a RangeError for a count that is no whole number from 1. */
   addRule(rule: FaultRule): void;
   /** Resets the next so many dials (added to those still due), or all until `false`. */
   refuse(dials: number | boolean): void;
   /** Stops listening, so that a dial finds nobody there (`ECONNREFUSED`); open connections go on. */
   stopListening(): void;
-  /** Listens again at the same address. */
+  /** Listens again at the same port. Rejects when the port is taken, or the proxy closed. */
   startListening(): Promise<void>;
-  /** Forwards later dials to another address: a server that came back elsewhere. */
+  /** Forwards later dials to another `ws:` address: a server that came back elsewhere. */
   setTarget(target: string): void;
-  /** Holds bytes back without losing any; the sender feels it as backpressure after about 64 KiB and the kernel's buffers. */
+  /**
+   * Holds bytes back without losing any, for `ms` or until `release`; the sender feels it as backpressure after about 64
+   * KiB and the kernel's buffers.
+   */
   stall(direction?: Direction, ms?: number): void;
+  /** Ends `stall`; what was held back flows on. */
   release(direction?: Direction): void;
   /** Keeps connections open, takes everything and passes on nothing, until they are cut. A side that leaves is not told on. */
   silence(): void;
@@ -92,7 +110,8 @@ export interface FaultProxy extends AsyncDisposable {
 }
 
 /**
- * Starts a proxy on a free loopback port.
+ * Starts a proxy on a free loopback port. Rejects with a TypeError for a target that is no `ws:` address, with a
+ * RangeError for a count or shape in which nothing could pass.
  *
  * @example
  * ```ts

@@ -14,31 +14,50 @@ import { LineScanner } from './scanner.js';
 
 /** The two pipes of a server, as a child process has them. */
 export interface StdioStreams {
+  /** What the server reads. */
   readonly stdin: Writable;
+  /** What it writes. */
   readonly stdout: Readable;
 }
 
+/** What happens to the pipes by itself. */
 export interface FaultStdioOptions {
-  /** Default 1. */
+  /** What random cut points and split sizes are drawn from. Default 1. */
   readonly seed?: Seed | undefined;
-  /** A message is a line. Default none. */
+  /** Faults that happen by themselves; a message is a line. Default none. */
   readonly rules?: readonly FaultRule[] | undefined;
-  readonly shape?: { readonly up?: FlowShape | undefined; readonly down?: FlowShape | undefined } | undefined;
+  /** How bytes flow. Default: as they come. */
+  readonly shape?:
+    | {
+        /** To the server. */
+        readonly up?: FlowShape | undefined;
+        /** From the server. */
+        readonly down?: FlowShape | undefined;
+      }
+    | undefined;
   /** A rule is due and happens now. */
   readonly onFault?: ((action: FaultAction) => void) | undefined;
 }
 
 /** The pipes to use instead, and what can be done to them. A method without a direction means both. */
 export interface FaultyStdio extends StdioStreams, Disposable {
+  /** Bytes that have passed to the server. */
   readonly bytesUp: number;
+  /** Bytes that have passed from the server. */
   readonly bytesDown: number;
   /** Breaks both pipes; `hard: false` ends them after what was taken by the carrier. */
   cut(options?: Omit<CutAction, 'type'>): void;
+  /** Arms one more rule; it counts from now on. Throws a RangeError for a count that is no whole number from 1. */
   addRule(rule: FaultRule): void;
+  /** Holds bytes back without losing any, for `ms` or until `release`. */
   stall(direction?: Direction, ms?: number): void;
+  /** Ends `stall`; what was held back flows on. */
   release(direction?: Direction): void;
+  /** Takes everything and passes on nothing, not even an end, until `cut` or `close`. */
   silence(): void;
+  /** Ends one direction behind what it has taken; the other goes on. */
   halfClose(direction: Direction): void;
+  /** Changes how bytes flow; `{}` is as they come. */
   setShape(direction: Direction, shape: FlowShape): void;
   /** Destroys all four streams and ends every timer. The child is the caller's. */
   close(): void;
@@ -58,9 +77,12 @@ export function faultyStdio(server: StdioStreams, options: FaultStdioOptions = {
   return new StdioFaults(server, options);
 }
 
+/** What a side takes in before it makes its writer wait; the default of Node grows with its versions. */
+const PIPE_BYTES = 16 * 1024;
+
 class StdioFaults implements FaultyStdio {
-  readonly stdin = new PassThrough();
-  readonly stdout = new PassThrough();
+  readonly stdin = new PassThrough({ highWaterMark: PIPE_BYTES });
+  readonly stdout = new PassThrough({ highWaterMark: PIPE_BYTES });
   readonly #server: StdioStreams;
   readonly #plan: FaultPlan<FaultAction>;
   readonly #link: ByteLink;

@@ -5,12 +5,16 @@ import { type Direction, type DueAction, FaultPlan, type FaultRule, type Message
 import { MessageGate } from './messageGate.js';
 import type { Seed } from './random.js';
 
+/** Which end a transport is, and what happens to it by itself. */
 export interface FaultTransportOptions {
   /** Which end the wrapped transport belongs to; decides which direction is `up`. Default `client`: what it sends goes up. */
   readonly end?: 'client' | 'server' | undefined;
-  /** Default 1. */
+  /** What random cut points are drawn from. Default 1. */
   readonly seed?: Seed | undefined;
-  /** Byte counts are those of the messages alone and end with the message that reaches them: none passes in part. */
+  /**
+   * Faults that happen by themselves. Byte counts are those of the messages alone and end with the message that reaches
+   * them: none passes in part. Default none.
+   */
   readonly rules?: readonly FaultRule<MessageFault>[] | undefined;
   /** A rule is due and happens now. */
   readonly onFault?: ((action: DueAction<MessageFault>) => void) | undefined;
@@ -35,6 +39,7 @@ export interface FaultyTransport extends Transport {
   silence(): void;
   /** Ends one direction after what it holds. Towards this end the listener hears `ended`; towards the other, later messages vanish. */
   halfClose(direction: Direction): void;
+  /** Arms one more rule; it counts from now on. Throws a RangeError for a count that is no whole number from 1. */
   addRule(rule: FaultRule<MessageFault>): void;
 }
 

@@ -1,13 +1,14 @@
 /** Two servers on one machine, and a server inside a server. */
 import { type Client, connect } from '@exec-server/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { commandOf, isAlive, serverProgram } from '../../support/links.js';
+import { serverProgram } from '../../support/links.js';
 import { type Listening, startListening } from '../../support/serverProgram.js';
 import { Tag } from '../../support/tagged.js';
 import { until } from '../../support/until.js';
 import { Watched } from '../../support/watched.js';
 
-const tree = "setsid -f sleep 600; trap '' TERM; sleep 600 & echo $!; while :; do sleep 0.2; done";
+/** Three processes, and none that comes and goes: a shell that ignores SIGTERM, and two sleepers, one in a session of its own. */
+const tree = "setsid -f sleep 600; trap '' TERM; sleep 600 & echo $!; wait; sleep 600";
 
 let tag: Tag;
 const servers: Listening[] = [];
@@ -55,7 +56,7 @@ describe('two servers on one machine', () => {
     const [one, other] = [await serve(), await serve()];
     const first = await plant(one.client);
     const second = await plant(other.client);
-    const before = second.alive().filter(isSteady);
+    const before = second.alive();
     const ended = await one.client.call('process/terminate', { processId: 'same', graceMs: 100, leftovers: 'kill' });
     expect(ended).toMatchObject({ running: true, left: [] });
     expect(first.alive()).toEqual([]);
@@ -67,7 +68,7 @@ describe('two servers on one machine', () => {
     const [one, other] = [await serve(), await serve()];
     const first = await plant(one.client);
     const second = await plant(other.client);
-    const before = second.alive().filter(isSteady);
+    const before = second.alive();
     one.server.child.kill(signal);
     await one.server.ended;
     await until(() => first.alive().length === 0, 'the processes of the dead server to end');
@@ -82,7 +83,7 @@ describe('two servers on one machine', () => {
     const [one, other] = [await serve(), await serve()];
     const first = await plant(one.client);
     const second = await plant(other.client);
-    const before = second.alive().filter(isSteady);
+    const before = second.alive();
     await one.client.close();
     await until(() => first.alive().length === 0, 'the processes of the closed session to end');
     expect(second.alive()).toEqual(expect.arrayContaining(before));
@@ -103,13 +104,13 @@ describe('a server inside a server', () => {
     const { inner } = await nest(outer.client);
     const within = await plant(inner);
     const beside = await plant(outer.client);
-    const before = within.alive().filter(isSteady);
+    const before = within.alive();
     await outer.client.call('process/terminate', { processId: 'same', leftovers: 'kill' });
     expect(beside.alive()).toEqual([]);
     expect(within.alive()).toEqual(expect.arrayContaining(before));
 
     const again = await plant(outer.client, 'again');
-    const outside = again.alive().filter(isSteady);
+    const outside = again.alive();
     await inner.call('process/terminate', { processId: 'same', leftovers: 'kill' });
     expect(within.alive()).toEqual([]);
     expect(again.alive()).toEqual(expect.arrayContaining(outside));
@@ -121,7 +122,7 @@ describe('a server inside a server', () => {
     const { process: nested, inner } = await nest(outer.client);
     const within = await plant(inner);
     const beside = await plant(outer.client);
-    const before = beside.alive().filter(isSteady);
+    const before = beside.alive();
     process.kill(nested.pid, 'SIGKILL');
     expect(await nested.handle.wait()).toMatchObject({ signal: 'SIGKILL', reason: 'exited' });
     await until(() => within.alive().length === 0, 'the processes of the inner server to end');
@@ -147,8 +148,3 @@ describe('a server inside a server', () => {
     await until(() => within.alive().length === 0, 'the processes of the inner server to end');
   });
 });
-
-/** The naps of a loop come and go by themselves. */
-function isSteady(pid: number): boolean {
-  return isAlive(pid) && commandOf(pid) !== 'sleep 0.2';
-}

@@ -82,7 +82,7 @@ describe.each(wires)('refused starts over %s', (wire) => {
     ['NUL in arg0', { argv: ['/bin/true'], arg0: 'a\0b' }, 'nulByte', 'arg0'],
     ['an empty argv', { argv: [] }, 'emptyArgv', 'argv'],
     ['an empty program', { argv: [''] }, 'emptyProgram', 'argv[0]'],
-    ['a relative cwd', { argv: ['/bin/true'], cwd: 'here' }, 'invalidPath', 'cwd'],
+    ['a cwd that is no file', { argv: ['/bin/true'], cwd: 'http://here/' }, 'invalidPath', 'cwd'],
   ])('refuses %s before any fork, by field', async (_name, options, reason, field) => {
     expect(await refusal(options)).toMatchObject({ data: { reason, serverData: { field } } });
   });

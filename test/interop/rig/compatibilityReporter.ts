@@ -1,4 +1,4 @@
-/** After a run of everything: the table of the README says what was run, or the run fails. */
+/** After a run of everything: the table of docs/compatibility.md says what was run, or the run fails. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Reporter, TestModule } from 'vitest/node';
@@ -6,7 +6,7 @@ import { REFERENCE_VERSION } from '../../../bench/src/reference.mjs';
 import { compatibilityTable, withTable } from '../compatibility.js';
 import { required } from './required.js';
 
-const readme = fileURLToPath(new URL('../../../README.md', import.meta.url));
+const document = fileURLToPath(new URL('../../../docs/compatibility.md', import.meta.url));
 
 /** Whether the table is to be written, and not compared. */
 const updates = process.env['EXEC_SERVER_INTEROP'] === 'update';
@@ -22,21 +22,19 @@ export class CompatibilityReporter implements Reporter {
     const say = (line: string): void => void process.stderr.write(`${line}\n`);
     const table = compatibilityTable(outcomes, REFERENCE_VERSION);
     if (table === undefined) {
-      say('the table of compatibility in the README was not compared: not everything was run, or something failed');
+      say('the table of docs/compatibility.md was not compared: not everything was run, or something failed');
       if (required) process.exitCode = 1;
       return;
     }
-    const before = readFileSync(readme, 'utf8');
+    const before = readFileSync(document, 'utf8');
     const after = withTable(before, table);
     if (after === before) return;
     if (updates) {
-      writeFileSync(readme, after);
-      say('the table of compatibility in the README was written');
+      writeFileSync(document, after);
+      say('the table of docs/compatibility.md was written');
       return;
     }
-    say(
-      `the table of compatibility in the README differs from this run; pnpm test:interop:update writes it:\n${table}`,
-    );
+    say(`the table of docs/compatibility.md differs from this run; pnpm test:interop:update writes it:\n${table}`);
     process.exitCode = 1;
   }
 }

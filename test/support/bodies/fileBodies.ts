@@ -127,7 +127,7 @@ export function fileBodies({ extended, join }: Subject): void {
       await fs.writeFile(at('log'), 'two\n', { append: true });
       expect(await readFile(at('log'), 'utf8')).toBe('one\ntwo\n');
       for (const content of ['x', noise(2 * MIB)]) {
-        expect(await code(fs.writeFile(at('log'), content, { exclusive: true }))).toBe('EEXIST');
+        expect(await code(fs.writeFile(at('log'), content, { overwrite: false }))).toBe('EEXIST');
       }
       await link(at('log'), at('other'));
       expect(await fs.writeFile(at('log'), 'new')).toEqual({ inPlace: 'hardLinks' });

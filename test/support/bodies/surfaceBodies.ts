@@ -44,6 +44,26 @@ export function surfaceBodies({ extended, join }: Subject): void {
     await joined.expectClean();
   });
 
+  it('looks have what came since the last one, and the two ends of what is too much', async () => {
+    const joined = await join();
+    const { client } = joined;
+    const argv = sh('echo ready; read go; seq 1 20000; exit 3');
+    const handle = await client.start({ argv, stdin: 'pipe' });
+    const looks = handle.collect({ maxBytes: 20 });
+    let text = '';
+    while (text !== 'ready\n') text += (await looks.look({ waitMs: 1_000, until: 'output' })).text;
+    await handle.write('go\n');
+    const last = await looks.look({ waitMs: 30_000 });
+    const omittedBytes = Array.from({ length: 20_000 }, (_, at) => `${at + 1}\n`).join('').length - 20;
+    expect(last).toMatchObject({
+      text: `1\n2\n3\n4\n5\n\n[${omittedBytes} bytes left out]\n999\n20000\n`,
+      omittedBytes,
+      running: false,
+      exit: { exitCode: 3 },
+    });
+    await joined.expectClean();
+  });
+
   it('a run that takes too long is ended with its tree', async () => {
     const joined = await join();
     const { client } = joined;

@@ -30,7 +30,10 @@ export function chooseAuth(flags: AuthFlags, transport: 'stdio' | 'websocket'): 
   const ofCapability = [wsTokenFile, wsTokenSha256];
   const isGiven = (values: readonly (string | undefined)[]): boolean => values.some((value) => value !== undefined);
   if (!isGiven(Object.values(flags))) return undefined;
-  if (transport === 'stdio') throw usage('WebSocket auth requires a WebSocket listener, not stdio');
+  if (transport === 'stdio')
+    throw usage(
+      'WebSocket auth requires a WebSocket listener, not stdio: leave the --ws-* flags out, or pass --listen ws://IP:PORT',
+    );
   switch (wsAuth) {
     case 'capability-token':
       if (isGiven(Object.values(ofSigned))) {
@@ -56,14 +59,16 @@ export function chooseAuth(flags: AuthFlags, transport: 'stdio' | 'websocket'): 
 
 function chooseToken(path: string | undefined, sha256: string | undefined): AuthChoice {
   if (path !== undefined && sha256 !== undefined) {
-    throw usage('`--ws-token-file` and `--ws-token-sha256` are mutually exclusive');
+    throw usage('`--ws-token-file` and `--ws-token-sha256` are mutually exclusive: pass one of them');
   }
   if (path !== undefined) return { kind: 'tokenFile', path };
   if (sha256 === undefined) {
     throw usage('`--ws-token-file` or `--ws-token-sha256` is required when `--ws-auth capability-token` is set');
   }
   if (!/^[0-9a-f]{64}$/i.test(sha256)) {
-    throw usage('--ws-token-sha256 must be a 64-character hex SHA-256 digest');
+    throw usage(
+      '--ws-token-sha256 must be a 64-character hex SHA-256 digest, as `printf %s "$TOKEN" | sha256sum` prints it',
+    );
   }
   return { kind: 'tokenDigest', sha256 };
 }

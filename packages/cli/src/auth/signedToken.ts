@@ -13,7 +13,8 @@ const LEAST_SECRET_BYTES = 32;
 /** A secret that is too short throws a RangeError. `now`: milliseconds since 1970. */
 export function signedToken(secret: string, expected: ExpectedClaims, now: () => number = Date.now): Authenticate {
   const key = new TextEncoder().encode(secret);
-  if (key.length < LEAST_SECRET_BYTES) throw new RangeError(`the secret must be at least ${LEAST_SECRET_BYTES} bytes`);
+  if (key.length < LEAST_SECRET_BYTES)
+    throw new RangeError(`the secret must be at least ${LEAST_SECRET_BYTES} bytes, and it has ${key.length}`);
   return bearerToken(async (token) => {
     const claims = await signedClaims(token, key);
     const refusal = claims === undefined ? INVALID_TOKEN : refusalOf(claims.value, expected, Math.floor(now() / 1000));

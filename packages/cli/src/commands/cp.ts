@@ -26,7 +26,7 @@ export async function cp(options: CpOptions): Promise<number> {
   const { sources, destination } = options;
   if (destination.side === 'local' && sources.some(({ side }) => side === 'local')) {
     throw new CommandError(
-      'both paths are of this host: write remote:PATH for the one on the server, or use cp',
+      'both paths are of this host, so nothing was copied: write remote:PATH for the one on the server, or use cp',
       ExitCode.usage,
     );
   }
@@ -62,7 +62,9 @@ class Copy {
     this.#line.begin();
     const { sources, destination } = this.#options;
     if (sources.length > 1 && !destination.path.endsWith('/') && !(await this.#isFolder(destination))) {
-      throw new CommandError(`several paths need a folder to go to, and ${shownName(destination.text)} is none`);
+      throw new CommandError(
+        `several paths need a folder to go to, and ${shownName(destination.text)} is none; end it with / to have it made`,
+      );
     }
     const code = await eachOperand(this.#session, sources, (source) => this.#one(source));
     if (this.#sum.files + this.#sum.directories + this.#sum.links > 0) this.#line.finish(this.#sum);

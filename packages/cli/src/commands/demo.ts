@@ -111,7 +111,7 @@ async function play(client: Client, proxy: FaultProxy, progress: Progress, stage
     return ExitCode.failure;
   }
   if (cuts < Math.max(3, stage.cuts)) {
-    progress.line(`only ${cuts} cuts happened; the demo proves nothing`);
+    progress.line(`only ${cuts} cuts happened; the demo proves nothing; run it again with a larger folder (--path)`);
     return ExitCode.failure;
   }
   progress.line(`equal: nothing was lost over ${cuts} cuts`);
@@ -221,8 +221,10 @@ async function take(
 }
 
 async function countFiles(client: Client, path: string): Promise<number> {
-  const result = await client.run(['sh', '-c', 'cd -- "$1" && find . -type f | wc -l', 'count', path]);
-  if (result.exitCode !== 0) throw new CommandError(`cannot list ${path}: ${result.text('stderr').trim()}`);
+  const result = await client.run(['sh', '-c', 'cd -- "$1" 2>/dev/null && find . -type f | wc -l', 'count', path]);
+  if (result.exitCode !== 0) {
+    throw new CommandError(`cannot list ${path}; name a folder that this user may read with --path`);
+  }
   return Number(Buffer.from(result.stdout).toString('utf8').trim());
 }
 
@@ -243,5 +245,5 @@ function dependenciesFolder(): string {
     const index = file.indexOf(`${sep}node_modules${sep}`);
     if (index >= 0) return file.slice(0, index + `${sep}node_modules`.length);
   }
-  throw new CommandError('no folder of installed dependencies was found; pass --path');
+  throw new CommandError('no folder of installed dependencies was found; name another one with --path');
 }

@@ -3,6 +3,7 @@ import { type Client, connect, isClientError } from '@exec-server/client';
 import { checks, type Finding, lookAt } from '../doctor/checks.js';
 import { CommandError, ExitCode } from '../exitCodes.js';
 import { ownServerCommand } from '../ownServer.js';
+import { withOutput } from '../output.js';
 import { table } from '../table.js';
 
 export interface DoctorOptions {
@@ -21,12 +22,14 @@ export async function doctor({ json }: DoctorOptions): Promise<number> {
   }
   const essential = new Set(checks.filter((check) => check.essential).map(({ name }) => name));
   const works = findings.every((finding) => finding.works || !essential.has(finding.name));
-  process.stdout.write(
-    json
-      ? `${JSON.stringify({ works, checks: findings }, null, 2)}\n`
-      : table(findings.map((finding) => [finding.works ? 'ok' : 'no', finding.name, finding.detail])),
-  );
-  return works ? ExitCode.ok : ExitCode.failure;
+  return await withOutput(async (output) => {
+    await output.pass(
+      json
+        ? `${JSON.stringify({ works, checks: findings }, null, 2)}\n`
+        : table(findings.map((finding) => [finding.works ? 'ok' : 'no', finding.name, finding.detail])),
+    );
+    return works ? ExitCode.ok : ExitCode.failure;
+  });
 }
 
 async function ownServer(): Promise<Client> {

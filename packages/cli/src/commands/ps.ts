@@ -1,6 +1,7 @@
 /** `exec-server ps`: the processes of a session. */
 import type { ProcessSummary } from '@exec-server/protocol';
 import { ExitCode } from '../exitCodes.js';
+import { withOutput } from '../output.js';
 import { inSession, type SessionChoice } from '../sessions.js';
 import { table } from '../table.js';
 
@@ -12,8 +13,10 @@ export function ps(options: PsOptions): Promise<number> {
   return inSession('ps', options, { attach: 'observe' }, async (client) => {
     const { processes } = await client.list();
     const now = Date.now();
-    process.stdout.write(options.json ? `${JSON.stringify(processes, null, 2)}\n` : listing(processes, now));
-    return ExitCode.ok;
+    return await withOutput(async (output) => {
+      await output.pass(options.json ? `${JSON.stringify(processes, null, 2)}\n` : listing(processes, now));
+      return ExitCode.ok;
+    });
   });
 }
 

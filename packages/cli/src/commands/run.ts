@@ -57,13 +57,22 @@ async function start({ client }: RunSession, options: RunOptions): Promise<Proce
       ...(options.tty ? onTerminal : {}),
     });
   } catch (error) {
-    throw isClientError(error) ? failureOfStart(options.command[0] ?? '', error) : error;
+    throw isClientError(error) ? failureOfStart(options.command[0] ?? '', error, options) : error;
   }
 }
 
-async function followToEnd({ client, isNew }: RunSession, handle: ProcessHandle, { tty }: RunOptions): Promise<number> {
+async function followToEnd(
+  { client, isNew }: RunSession,
+  handle: ProcessHandle,
+  { tty, sessionFile }: RunOptions,
+): Promise<number> {
   const { exitCode, left } = await follow(client, handle, {
     input: true,
+    // The file of a session that began here goes with this command.
+    again:
+      isNew || sessionFile === undefined
+        ? undefined
+        : () => `exec-server attach --session-file ${sessionFile} --after ${handle.cursor} ${handle.processId}`,
     ...(tty ? { terminal: { size: ownSize() } } : {}),
     // On a terminal Ctrl-C is a key, and a signal means that this command shall end: shells ignore most of them.
     signals: tty ? 'leave' : 'forward',

@@ -1,10 +1,13 @@
 /** `exec-server --listen …`: serves until it is told to stop. */
+import { access, constants, stat } from 'node:fs/promises';
 import { type Authenticate, createExecServer, type ExecServer, type Log, serveStdio } from '@exec-server/server';
 import { pino } from 'pino';
 import type { ListenTarget } from '../args.js';
 import { authenticateBy } from '../auth/authenticate.js';
 import type { AuthChoice } from '../auth/choice.js';
 import { CommandError, ExitCode } from '../exitCodes.js';
+import { listenFault } from '../hostFaults.js';
+import { say } from '../link.js';
 
 export interface ServeOptions {
   readonly listen: ListenTarget;
@@ -28,8 +31,10 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 export async function serve(options: ServeOptions): Promise<number> {
   refuseProcessOne(process.pid, options.allowPid1);
-  const authenticate = options.auth === undefined ? undefined : authenticateBy(options.auth);
+  if (options.spoolDir !== undefined) await checkSpool(options.spoolDir);
   const log = stderrLog(options.logLevel);
+  const warn = (text: string): void => log('warn', text);
+  const authenticate = options.auth === undefined ? undefined : authenticateBy(options.auth, warn);
   const server = createExecServer({
     sessionLeaseMs: options.sessionTtlMs,
     spoolDir: options.spoolDir,
@@ -38,9 +43,13 @@ export async function serve(options: ServeOptions): Promise<number> {
     log,
   });
   const stopped = stopSignal(log);
+  const endAnswering = answerGauges(server);
   try {
     const { listen } = options;
     if (listen.kind === 'stdio') {
+      if (process.stdin.isTTY) {
+        say('serving on stdin and stdout, for a program that starts this and speaks JSON-RPC; Ctrl-D ends it');
+      }
       await Promise.race([serveStdio(server, process.stdin, process.stdout), stopped]);
     } else {
       const orphaned = options.exitOnStdinClose ? [stdinClosed(log)] : [];
@@ -51,6 +60,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       await Promise.race([stopped, ...orphaned]);
     }
   } finally {
+    endAnswering();
     await server.close();
   }
   return ExitCode.ok;
@@ -64,6 +74,17 @@ export function refuseProcessOne(pid: number, allowed: boolean): void {
       'start it under an init (docker run --init, or tini), or pass --allow-pid-1',
     ExitCode.usage,
   );
+}
+
+/** Once memory is full is too late to learn that there is nowhere to put output. */
+async function checkSpool(path: string): Promise<void> {
+  const fault = (what: string): CommandError => new CommandError(`--spool-dir ${path}: ${what}`);
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined) throw fault('there is no such folder; create it first');
+  if (!found.isDirectory()) throw fault('it is no folder');
+  await access(path, constants.W_OK | constants.X_OK).catch(() => {
+    throw fault('no files can be made in it; change its permissions, or run the server as another user');
+  });
 }
 
 async function bind(
@@ -85,15 +106,15 @@ async function bind(
     return listener.url;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'EADDRINUSE') throw new CommandError(`cannot listen on ${shown}: the port is in use`);
     if (code === undefined) {
       throw new CommandError(
         `refusing to listen on ${shown} without authentication: whoever reaches it could run commands; ` +
-          'pass --ws-auth with a token file or a shared secret, or --allow-unauthenticated',
+          'listen on 127.0.0.1, or pass --ws-auth capability-token --ws-token-file FILE (or --allow-unauthenticated)',
         ExitCode.usage,
       );
     }
-    throw new CommandError(`cannot listen on ${shown}: ${error instanceof Error ? error.message : String(error)}`);
+    const why = listenFault(code, port) ?? (error instanceof Error ? error.message : String(error));
+    throw new CommandError(`cannot listen on ${shown}: ${why}`);
   }
 }
 
@@ -104,6 +125,16 @@ function stderrLog(level: string): Log {
     const error = fields?.['error'];
     logger[lineLevel]({ ...fields, ...(error instanceof Error ? { error: error.stack } : {}) }, message);
   };
+}
+
+/** At SIGUSR2 one line says what the server holds, whatever the log level: somebody has asked. The returned function ends that. */
+function answerGauges(server: ExecServer): () => void {
+  // Windows has no such signal.
+  if (process.platform === 'win32') return () => {};
+  const log = stderrLog('info');
+  const answer = (): void => log('info', 'what this server holds', { ...server.gauges() });
+  process.on('SIGUSR2', answer);
+  return () => process.off('SIGUSR2', answer);
 }
 
 /** Resolves at the first signal that asks to stop; at the second the program ends at once. */

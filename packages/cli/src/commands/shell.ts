@@ -14,7 +14,7 @@ export interface ShellOptions extends ServerChoice {
 export async function shell(options: ShellOptions): Promise<number> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     throw new CommandError(
-      'shell needs a terminal as its stdin and stdout; `exec-server run` does without',
+      'shell needs a terminal as its stdin and stdout; `exec-server run -- sh` does without',
       ExitCode.usage,
     );
   }
@@ -35,7 +35,7 @@ export async function shell(options: ShellOptions): Promise<number> {
         cwd: options.cwd ?? client.environmentInfo.userHomeDir,
       })
       .catch((error: unknown) => {
-        throw isClientError(error) ? failureOfStart(basename(path), error) : error;
+        throw isClientError(error) ? failureOfStart(basename(path), error, options) : error;
       });
     return (await follow(client, handle, { input: true, terminal: { size }, signals: 'leave' })).exitCode;
   } finally {

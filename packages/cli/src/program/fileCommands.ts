@@ -32,7 +32,10 @@ export function addFileCommands(program: Command, finish: Finish): void {
       const operands = paths.map(parseOperand);
       const destination = operands.pop();
       if (destination === undefined || operands.length === 0) {
-        throw new CommandError('cp needs a source and a destination', ExitCode.usage);
+        throw new CommandError(
+          'cp needs a source and a destination, as in `exec-server cp build.tar remote:/srv/`',
+          ExitCode.usage,
+        );
       }
       const { cp } = await import('../commands/cp.js');
       finish(

@@ -19,7 +19,9 @@ export function addHostCommands(program: Command, finish: Finish): void {
 
   program
     .command('doctor')
-    .description('Say what works on this host: streams, /dev/std*, terminals, /proc, the guard. 0 when processes run.')
+    .description(
+      'Say what works on this host: streams, /dev/std*, terminals, /proc, the guard. Exits with 0 when processes run, with 1 otherwise.',
+    )
     .allowExcessArguments(false)
     .helpOption('-h, --help', 'print this help')
     .option('--json', 'print JSON')

@@ -11,7 +11,7 @@ export type Finish = (code: number) => void;
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 export const listOf = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : [];
-export const collect = (value: string, previous: readonly string[]): readonly string[] => [...previous, value];
+export const collect = (value: string, previous: readonly string[] = []): readonly string[] => [...previous, value];
 export const examples = (lines: readonly string[]): string =>
   `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}\n`;
 
@@ -22,7 +22,7 @@ delete process.env['EXEC_SERVER_SESSION'];
 export function addServerOptions(command: Command): Command {
   return command
     .option('--url <url>', 'the server to use, ws:// or wss://')
-    .option('--token-file <file>', 'the token to present to the server');
+    .option('--token-file <file>', 'a file that holds the token the server wants (default: none is presented)');
 }
 
 export function serverChoice(options: Options): ServerChoice {

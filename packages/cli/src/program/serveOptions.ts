@@ -1,9 +1,11 @@
 /** The command line of the server itself: `exec-server` without a command. */
+import { limits } from '@exec-server/protocol';
 import { type Command, Option } from 'commander';
 import { httpChoice, parseListen, parseWhole } from '../args.js';
 import { AUTH_MODES, chooseAuth, DEFAULT_CLOCK_SKEW_SECONDS } from '../auth/choice.js';
 import { CommandError, ExitCode } from '../exitCodes.js';
 import { foreignCommand, foreignFlags, refuseForeign } from './foreignFlags.js';
+import { unknownCommand } from './sentences.js';
 import { collect, examples, type Finish, listOf, type Options, textOf } from './options.js';
 
 export function addServeOptions(program: Command, finish: Finish): void {
@@ -43,25 +45,24 @@ export function addServeOptions(program: Command, finish: Finish): void {
       '--ws-max-clock-skew-seconds <n>',
       `how far the clock of who signs may be off (default: ${DEFAULT_CLOCK_SKEW_SECONDS})`,
     )
-    .option('--allow-host <name>', 'a host name clients may use for this server, repeatable', collect, [])
-    .option('--allow-origin <origin>', 'a web origin that may connect, repeatable', collect, [])
-    .option(
-      '--allow-pid-1',
-      'serve as process 1 of a container: what its commands leave behind then stays as zombies',
-      false,
-    )
+    .option('--allow-host <name>', 'a host name clients may use for this server, repeatable', collect)
+    .option('--allow-origin <origin>', 'a web origin that may connect, repeatable', collect)
+    .option('--allow-pid-1', 'serve as process 1 of a container: what its commands leave behind then stays as zombies')
     .option(
       '--allow-unauthenticated',
       'listen beyond loopback without a token: whoever reaches the port can run commands',
-      false,
     )
-    .option('--allow-http', 'make http requests for clients also where other machines reach this server')
+    .option(
+      '--allow-http',
+      'make http requests for clients also where other machines reach this server (default: over stdio and on loopback alone)',
+    )
     .option('--no-http', 'make no http requests for clients')
     .addOption(
       new Option('--log-level <level>', 'what goes to stderr')
         .choices(['debug', 'info', 'warn', 'error', 'silent'])
         .default('warn'),
     )
+    .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong command line; docs/errors.md has all of them.')
     .addHelpText(
       'after',
       examples([
@@ -71,26 +72,23 @@ export function addServeOptions(program: Command, finish: Finish): void {
         'exec-server run -- npm test',
       ]),
     )
-    .action((options: Options) => serveBy(options, program.args, finish));
+    .action((options: Options) => serveBy(options, program, finish));
   for (const flag of foreignFlags) {
     const option = new Option(flag).hideHelp();
     program.addOption(option).on(`option:${option.name()}`, () => refuseForeign(flag));
   }
 }
 
-async function serveBy(options: Options, operands: readonly string[], finish: Finish): Promise<void> {
-  const [unknown] = operands;
+async function serveBy(options: Options, program: Command, finish: Finish): Promise<void> {
+  const [unknown] = program.args;
+  const names = program.commands.map((command) => command.name());
   if (unknown !== undefined) {
-    throw new CommandError(
-      foreignCommand(unknown) ??
-        `unknown command '${unknown}': there are run, shell, ps, kill, attach, cp, cat, ls, doctor and demo, and without a command it serves`,
-      ExitCode.usage,
-    );
+    throw new CommandError(foreignCommand(unknown) ?? unknownCommand(unknown, names), ExitCode.usage);
   }
   const text = (name: string): string | undefined => textOf(options[name]);
-  const whole = (flag: string, name: string, least: number): number | undefined => {
+  const whole = (flag: string, name: string, least: number, most?: number): number | undefined => {
     const value = text(name);
-    return value === undefined ? undefined : parseWhole(flag, value, least);
+    return value === undefined ? undefined : parseWhole(flag, value, least, most);
   };
   const listen = parseListen(text('listen') ?? '');
   const auth = chooseAuth(
@@ -110,7 +108,7 @@ async function serveBy(options: Options, operands: readonly string[], finish: Fi
     await serve({
       listen,
       exitOnStdinClose: options['exitOnStdinClose'] === true,
-      sessionTtlMs: whole('--session-ttl-ms', 'sessionTtlMs', 0),
+      sessionTtlMs: whole('--session-ttl-ms', 'sessionTtlMs', 0, limits.MAX_SESSION_LEASE_MS),
       spoolDir: text('spoolDir'),
       concurrentRequests: whole('--concurrent-requests', 'concurrentRequests', 1),
       auth,

@@ -91,7 +91,8 @@ describe('a file that comes about', () => {
     await target.commit({ mode: 0o751, modifiedAtMs: 1_234_567, overwrite: true });
     expect(await readFile(join(folder, 'file'), 'utf8')).toBe('abcdef');
     const { mode, mtimeMs } = await stat(join(folder, 'file'));
-    expect([mode & 0o777, mtimeMs]).toEqual([0o751, 1_234_567]);
+    // Some versions of Node add half a microsecond.
+    expect([mode & 0o777, Math.round(mtimeMs)]).toEqual([0o751, 1_234_567]);
     expect(await readdir(folder)).toEqual(['file']);
   });
 
@@ -128,7 +129,7 @@ describe('folders and links', () => {
     await expect(disk.makeLink(at('l'), item, false)).rejects.toMatchObject({ code: 'EEXIST' });
     await disk.makeLink(at('l'), item, true);
     expect(await readlink(join(folder, 'l'))).toBe('there');
-    expect((await lstat(join(folder, 'l'))).mtimeMs).toBe(5_000);
+    expect(Math.round((await lstat(join(folder, 'l'))).mtimeMs)).toBe(5_000);
     await mkdir(join(folder, 'd'));
     await expect(disk.makeLink(at('d'), item, true)).rejects.toMatchObject({ code: 'EISDIR' });
     expect((await readdir(folder)).sort()).toEqual(['d', 'l']);

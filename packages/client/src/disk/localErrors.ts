@@ -1,5 +1,6 @@
 /** What the local disk says → the errors of the client, with the local path. */
 import { Buffer } from 'node:buffer';
+import { types } from 'node:util';
 import { shownBytes } from '../transfer/bytePath.js';
 import { localError } from '../transfer/transferErrors.js';
 
@@ -23,7 +24,9 @@ export async function onDisk<T>(
   try {
     return await action();
   } catch (error) {
-    const errno = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+    // Not `instanceof`: under Jest the errors of the host are those of another realm.
+    const code = types.isNativeError(error) && 'code' in error ? error.code : undefined;
+    const errno = typeof code === 'string' ? code : undefined;
     if (errno === undefined) throw error;
     if (expected.includes(errno)) return undefined;
     throw localError(errno, shownBytes(path), error);

@@ -14,6 +14,7 @@ import { type ByteSink, sinkOf, type StreamSink } from './writing.js';
 
 /** What was unpacked. */
 export interface Unpacked {
+  /** Files, folders and links that were made. */
   readonly entries: number;
   /** Of the files. */
   readonly bytes: number;

@@ -9,6 +9,7 @@ import { FileError } from './fileErrors.js';
 import type { OpenReply, WrittenReply } from './fileGuards.js';
 import type { WriteOptions } from './fileOptions.js';
 import { shownPath } from './wirePath.js';
+import { randomId } from '../randomId.js';
 
 /** Bytes sent and not answered yet. */
 export const WRITE_AHEAD_BYTES = 2 * 1024 * 1024;
@@ -36,7 +37,7 @@ export class BlockWriter {
   readonly #how: WriteOptions;
   readonly #options: CallOptions;
   readonly #way: Way;
-  readonly #stage = crypto.randomUUID();
+  readonly #stage = randomId();
   readonly #cuts: Cuts;
   #file: OpenFile | undefined;
   #wasOpen = false;
@@ -194,7 +195,7 @@ export class BlockWriter {
 
   /** A file that must not exist is there after the first attempt: a repeat would refuse it for being its own. */
   #effectUnknown(): boolean {
-    return this.#how.exclusive === true && !this.#wasOpen;
+    return this.#how.overwrite === false && !this.#wasOpen;
   }
 
   #wasCommitted(committed: WrittenReply): WrittenReply {
@@ -221,14 +222,15 @@ export class BlockWriter {
   #openParams(handleId: string): Parameters<FileCalls['open']>[1] {
     const base = { handleId, path: this.#path, mode: 'replace' as const };
     if (this.#way === 'foreign') return base;
-    const { followSymlinks, exclusive, mode } = this.#how;
+    const { followSymlinks, overwrite, mode } = this.#how;
+    const exclusive = overwrite === false ? { exclusive: true } : {};
     const common = {
       ...base,
       ...(followSymlinks === undefined ? {} : { followSymlinks }),
       ...(mode === undefined ? {} : { permissions: mode }),
     };
-    if (this.#way === 'stage') return { ...common, stage: this.#stage, ...(exclusive === true ? { exclusive } : {}) };
-    return { ...common, ...(this.#wasOpen ? { keep: true } : exclusive === true ? { exclusive } : {}) };
+    if (this.#way === 'stage') return { ...common, stage: this.#stage, ...exclusive };
+    return { ...common, ...(this.#wasOpen ? { keep: true } : exclusive) };
   }
 
   /** A server says it for a write of its own alone. */

@@ -31,6 +31,7 @@ import {
   writtenReply,
 } from './fileGuards.js';
 import { shownPath } from './wirePath.js';
+import { randomId } from '../randomId.js';
 
 export interface FileCallsHost {
   readonly calls: Calls;
@@ -221,7 +222,7 @@ export class FileCalls {
     const steps = new AbortController();
     const bounds = this.#host.calls.bounds(method, { timeoutMs, signal }, { path: shownPath(path) });
     try {
-      return await bounds.race(action({ signal: steps.signal }));
+      return await bounds.race(action({ signal: steps.signal, timeoutMs }));
     } finally {
       bounds.dispose();
       steps.abort();
@@ -252,7 +253,7 @@ export class FileCalls {
     options?: CallOptions,
   ): Promise<T> {
     if (!this.extended) return this.#call(method, params, guard, options);
-    return this.#call(method, { ...params, operationId: crypto.randomUUID() }, guard, options, 'repeat');
+    return this.#call(method, { ...params, operationId: randomId() }, guard, options, 'repeat');
   }
 
   async #closing(

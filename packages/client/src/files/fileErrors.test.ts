@@ -19,7 +19,7 @@ describe('a refusal that is about a file', () => {
     expect(error).toMatchObject({
       code: 'ENOENT',
       message:
-        'the server refused fs/readFile: No such file or directory (os error 2) (/srv/a); check the path; create the folder first',
+        'the server refused fs/readFile: No such file or directory (/srv/a); check the path; a folder on the way to it may be missing',
       data: { path: '/srv/a', errno: 'ENOENT', reason: 'fileNotFound', wireCode: -32004 },
     });
   });
@@ -50,6 +50,12 @@ describe('a refusal that is about a file', () => {
     const error = told(code, message);
     expect(error).toMatchObject({ code: expected, data: { path: '/srv/a', wireCode: code } });
     expect(String(error)).toContain('/srv/a');
+  });
+
+  it('names the argument at fault besides the path', () => {
+    expect(told(ErrorCode.invalidRequest, 'too many', { reason: 'invalidArgument', field: 'maxBytes' })).toMatchObject({
+      message: 'the server refused fs/readFile: too many (/srv/a, maxBytes); correct the named field',
+    });
   });
 
   it('is none where the refusal is about something else', () => {

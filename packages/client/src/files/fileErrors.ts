@@ -1,6 +1,14 @@
 /** What servers say about files → errors one can switch on. Pure. */
-import { ErrorCode, type Reason, reasons } from '@exec-server/protocol';
-import { ClientError, type ClientErrorData, type FileErrorCode, fileErrorCodes, isClientError } from '../errors.js';
+import { ErrorCode, type Reason, RemoteError, reasons } from '@exec-server/protocol';
+import {
+  actionOf,
+  bareText,
+  ClientError,
+  type ClientErrorData,
+  type FileErrorCode,
+  fileErrorCodes,
+  isClientError,
+} from '../errors.js';
 import { isObject } from '../shapes.js';
 
 /**
@@ -8,13 +16,17 @@ import { isObject } from '../shapes.js';
  * {@link fileErrorCodes}; `data` has `path`, `reason`, `errno` and `wireCode` as far as the server told them.
  */
 export class FileError extends ClientError {
+  /** Always `FileError`. */
   override readonly name = 'FileError';
+  /** What the host calls it, or a code of ours; see {@link fileErrorCodes}. */
   declare readonly code: FileErrorCode;
 
+  /** @internal */
   constructor(code: FileErrorCode, message: string, data: ClientErrorData = {}, cause?: unknown) {
     super(code, message, data, cause);
   }
 
+  /** @internal */
   override with(data: ClientErrorData): FileError {
     return new FileError(this.code, this.message, { ...this.data, ...data }, this.cause ?? this);
   }
@@ -90,24 +102,25 @@ const foreignTexts: readonly (readonly [RegExp, FileErrorCode])[] = [
   [/is invalid on '/, 'INVALID_PATH'],
 ];
 
-/** What to do, where no reason of the table in the protocol says it. */
-const actionOfCode: Partial<Record<FileErrorCode, string>> = {
-  ENOENT: reasons.fileNotFound.action,
-  EACCES: reasons.permissionDenied.action,
-  EPERM: reasons.permissionDenied.action,
-  EEXIST: reasons.fileExists.action,
-  EISDIR: reasons.isDirectory.action,
-  ENOTDIR: reasons.notDirectory.action,
-  ENOTEMPTY: reasons.directoryNotEmpty.action,
-  ENOSPC: reasons.noSpace.action,
-  EDQUOT: reasons.noSpace.action,
-  ENAMETOOLONG: reasons.nameTooLong.action,
-  UNKNOWN_HANDLE: reasons.unknownHandle.action,
+/** The reason whose advice holds, where a code comes without one. */
+const reasonOfCode: Partial<Record<FileErrorCode, Reason>> = {
+  ENOENT: 'fileNotFound',
+  EACCES: 'permissionDenied',
+  EPERM: 'permissionDenied',
+  EEXIST: 'fileExists',
+  EISDIR: 'isDirectory',
+  ENOTDIR: 'notDirectory',
+  ENOTEMPTY: 'directoryNotEmpty',
+  ENOSPC: 'noSpace',
+  EDQUOT: 'noSpace',
+  ENAMETOOLONG: 'nameTooLong',
+  UNKNOWN_HANDLE: 'unknownHandle',
 };
 
 /** What to do about a code, for the end of a sentence. */
-export function fileAction(code: FileErrorCode): string | undefined {
-  return actionOf(code, undefined);
+export function fileAction(code: FileErrorCode, reason?: string): string | undefined {
+  const known = reason !== undefined && Object.hasOwn(reasons, reason) ? (reason as Reason) : reasonOfCode[code];
+  return known === undefined ? undefined : actionOf(known);
 }
 
 /** A failed call as the error of its file where it is about one; anything else stays what it is. `path` is that of the caller. */
@@ -119,9 +132,12 @@ export function fileErrorOf(error: unknown, path: string | undefined): unknown {
   const code = reason === undefined ? foreignCode(error) : ownCode(reason, errno);
   if (code === undefined) return error;
   const where = typeof told['path'] === 'string' ? told['path'] : path;
-  const named = where === undefined || error.message.includes(where) ? '' : ` (${where})`;
-  const action = actionOf(code, reason);
-  const message = `${error.message}${named}${action === undefined ? '' : `; ${action}`}`;
+  const refusal = error.cause instanceof RemoteError ? bareText(error.cause.message) : error.message;
+  const places = [where, told['field']].filter((place) => typeof place === 'string' && !refusal.includes(place));
+  const named = places.length === 0 ? '' : ` (${places.join(', ')})`;
+  const action = fileAction(code, reason);
+  const verb = error.cause instanceof RemoteError ? `the server refused ${error.data.method ?? 'the call'}: ` : '';
+  const message = `${verb}${refusal}${named}${action === undefined ? '' : `; ${action}`}`;
   return new FileError(
     code,
     message,
@@ -136,18 +152,10 @@ function ownCode(reason: string, errno: string | undefined): FileErrorCode | und
   return errno !== undefined && isFileErrorCode(errno) ? errno : byReason;
 }
 
-function foreignCode({ message, data: { wireCode } }: ClientError): FileErrorCode | undefined {
+function foreignCode({ message: shown, cause, data: { wireCode } }: ClientError): FileErrorCode | undefined {
+  const message = cause instanceof RemoteError ? cause.message : shown;
   const [, number] = /\(os error (\d+)\)/.exec(message) ?? [];
   if (number !== undefined) return errnoOfNumber[Number(number)] ?? 'FILE_FAILED';
   const [, byText] = foreignTexts.find(([text]) => text.test(message)) ?? [];
   return byText ?? (wireCode === ErrorCode.notFound ? 'ENOENT' : undefined);
 }
-
-function actionOf(code: FileErrorCode, reason: string | undefined): string | undefined {
-  const known = reason !== undefined && Object.hasOwn(reasons, reason) ? reasons[reason as Reason] : undefined;
-  const action = known?.action ?? actionOfCode[code];
-  // A message that points at itself says nothing.
-  return action === undefined || action.startsWith('See the text') ? undefined : lowerFirst(action.replace(/\.$/, ''));
-}
-
-const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

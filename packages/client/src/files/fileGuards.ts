@@ -90,9 +90,13 @@ export interface WalkReply {
   readonly truncated: boolean;
 }
 
+/** How something differs from what was told of it before. */
 export interface FileChange {
+  /** `modified`: content, permissions or times; a file that was replaced as well. */
   readonly kind: 'created' | 'modified' | 'removed';
+  /** Absolute, as text where it is UTF-8, else as `file:` URI. */
   readonly path: string;
+  /** Whether it is, or was, a folder. */
   readonly isDirectory: boolean;
 }
 

@@ -1,16 +1,18 @@
 /** What callers pass to and get from the file methods of a client. Pure. */
 import type { FileKind } from '@exec-server/protocol';
 import type { CallOptions } from '../calls.js';
-import { ClientError } from '../errors.js';
+import type { ClientError } from '../errors.js';
 
 /** Most bytes `readFile` takes into memory unless told otherwise. */
 export const DEFAULT_MAX_BYTES = 512 * 1024 * 1024;
 
+/** What to do about symbolic links on the way. */
 export interface LinkOptions {
   /** False refuses a symbolic link anywhere in the path. Default true. */
   readonly followSymlinks?: boolean | undefined;
 }
 
+/** Which part of a file. */
 export interface RangeOptions extends LinkOptions {
   /** First byte. Default 0. */
   readonly offset?: number | undefined;
@@ -18,6 +20,7 @@ export interface RangeOptions extends LinkOptions {
   readonly length?: number | undefined;
 }
 
+/** How {@link FileSystem.readFile} reads. */
 export interface ReadFileOptions extends RangeOptions, CallOptions {
   /** Most bytes to take into memory; FILE_TOO_LARGE comes before it is taken. Default 512 MiB. */
   readonly maxBytes?: number | undefined;
@@ -25,6 +28,7 @@ export interface ReadFileOptions extends RangeOptions, CallOptions {
   readonly anyKind?: boolean | undefined;
 }
 
+/** How {@link FileSystem.readText} reads. */
 export interface ReadTextOptions extends ReadFileOptions {
   /** As `TextDecoder` takes it. Default `utf-8`; a byte order mark is left out. */
   readonly encoding?: string | undefined;
@@ -32,13 +36,13 @@ export interface ReadTextOptions extends ReadFileOptions {
   readonly fatal?: boolean | undefined;
 }
 
-/** `timeoutMs` is for each step, since the reader sets the pace. */
+/** How {@link FileSystem.readStream} reads. `timeoutMs` is for each step, since the reader sets the pace. */
 export interface ReadStreamOptions extends RangeOptions, CallOptions {}
 
-/** Only `followSymlinks` and `inPlace` work on foreign servers, which write in place always. */
+/** How a file is written. Only `followSymlinks` and `inPlace` work on foreign servers, which write in place always. */
 export interface WriteOptions extends LinkOptions {
-  /** Refuse a path that exists, with EEXIST. Default false. */
-  readonly exclusive?: boolean | undefined;
+  /** False refuses a path that exists, with EEXIST; in the same step as the write, so that of two writers one wins. Default true. */
+  readonly overwrite?: boolean | undefined;
   /** Permission bits of a new file, 0 to 0o7777. Default 0o666. */
   readonly mode?: number | undefined;
   /** Wait until the disk has it. Default false. */
@@ -47,27 +51,32 @@ export interface WriteOptions extends LinkOptions {
   readonly inPlace?: boolean | undefined;
 }
 
+/** How {@link FileSystem.writeFile} writes. */
 export interface WriteFileOptions extends WriteOptions, CallOptions {
   /** Write behind what is there, in place; over 1 MiB in several pieces. Default false. */
   readonly append?: boolean | undefined;
 }
 
-/** `timeoutMs` is for each step, since the writer sets the pace. */
+/** How {@link FileSystem.writeStream} writes. `timeoutMs` is for each step, since the writer sets the pace. */
 export interface WriteStreamOptions extends WriteOptions, CallOptions {}
 
 /** What a server says about a file. Foreign servers know `isSymlink`, size and times, and of kinds files and folders. */
 export interface FileStat {
   /** `other`: neither file nor folder, on foreign servers. */
   readonly kind: FileKind | 'other';
+  /** In bytes. */
   readonly size: number;
+  /** When the content was last changed, in ms since 1970. */
   readonly modifiedAtMs: number;
-  /** 0 where the host does not know it. */
+  /** In ms since 1970; 0 where the host does not know it. */
   readonly createdAtMs: number;
   /** The path names a link; the rest describes its target, unless `followSymlinks` is false. */
   readonly isSymlink: boolean;
-  /** Permission bits. */
+  /** Permission bits, 0 to 0o7777. */
   readonly mode?: number;
+  /** Numeric user id of the owner. */
   readonly uid?: number;
+  /** Numeric group id. */
   readonly gid?: number;
   /** Hard links. */
   readonly links?: number;
@@ -77,6 +86,7 @@ export interface FileStat {
   readonly identity?: string;
   /** In which state it is: differs after each change. */
   readonly version?: string;
+  /** The text of a link, where the link itself is described. */
   readonly linkTarget?: string;
 }
 
@@ -86,19 +96,25 @@ export interface FileEntry {
   readonly name: string;
   /** Absolute, as text where it is UTF-8, else as `file:` URI; every method takes it. */
   readonly path: string;
+  /** What it is; `other`: neither file nor folder, on foreign servers. */
   readonly kind: FileKind | 'other';
+  /** In bytes. */
   readonly size?: number;
-  /** Permission bits. */
+  /** Permission bits, 0 to 0o7777. */
   readonly mode?: number;
+  /** When it was last changed, in ms since 1970. */
   readonly modifiedAtMs?: number;
+  /** The text of a link. */
   readonly linkTarget?: string;
 }
 
+/** An entry that {@link FileSystem.walk} gives. */
 export interface WalkedEntry extends FileEntry {
   /** 0 for the children of the folder that is walked. */
   readonly depth: number;
 }
 
+/** How {@link FileSystem.walk} goes; `timeoutMs` is for each step. */
 export interface WalkOptions extends CallOptions {
   /** 0 lists the children alone. Default: no limit; 64 on foreign servers. */
   readonly maxDepth?: number | undefined;
@@ -108,11 +124,13 @@ export interface WalkOptions extends CallOptions {
   readonly onError?: ((error: ClientError) => void) | undefined;
 }
 
+/** How {@link FileSystem.stat} looks. */
 export interface StatOptions extends CallOptions {
   /** False describes a link itself. Default true: its target. */
   readonly followSymlinks?: boolean | undefined;
 }
 
+/** How {@link FileSystem.copy} copies. */
 export interface CopyOptions extends CallOptions {
   /** Copy folders with what is in them. Default true. */
   readonly recursive?: boolean | undefined;
@@ -122,11 +140,13 @@ export interface CopyOptions extends CallOptions {
   readonly followSymlinks?: boolean | undefined;
 }
 
+/** How {@link FileSystem.move} moves. */
 export interface MoveOptions extends CallOptions {
   /** False refuses a destination that exists. Default true. */
   readonly overwrite?: boolean | undefined;
 }
 
+/** How {@link FileSystem.remove} removes. */
 export interface RemoveOptions extends CallOptions, LinkOptions {
   /** Remove a folder with what is in it. Default false. */
   readonly recursive?: boolean | undefined;
@@ -134,13 +154,15 @@ export interface RemoveOptions extends CallOptions, LinkOptions {
   readonly force?: boolean | undefined;
 }
 
+/** How {@link FileSystem.mkdir} makes a folder. */
 export interface MkdirOptions extends CallOptions, LinkOptions {
   /** Make parents as well, and take a folder that exists. Default true. */
   readonly recursive?: boolean | undefined;
-  /** Permission bits, 0 to 0o7777. */
+  /** Permission bits, 0 to 0o7777. Default: as the server makes them. Not on foreign servers. */
   readonly mode?: number | undefined;
 }
 
+/** What {@link FileSystem.pack} packs; `timeoutMs` is for each step. */
 export interface PackOptions extends CallOptions {
   /** Pack only these, relative to the folder, without what is below them. */
   readonly names?: readonly string[] | undefined;
@@ -150,14 +172,8 @@ export interface PackOptions extends CallOptions {
   readonly followSymlinks?: boolean | undefined;
 }
 
+/** How {@link FileSystem.unpack} unpacks; `timeoutMs` is for each step. */
 export interface UnpackOptions extends CallOptions {
   /** False refuses entries that exist. Default true. */
   readonly overwrite?: boolean | undefined;
-}
-
-/** Throws INVALID_ARGUMENT for what is no whole number from 0 on. */
-export function checkCount(argument: string, value: number | undefined): void {
-  if (value === undefined || (Number.isSafeInteger(value) && value >= 0)) return;
-  const message = `${argument} cannot be used: ${value} is no whole number from 0 on; nothing was sent`;
-  throw new ClientError('INVALID_ARGUMENT', message, { argument });
 }

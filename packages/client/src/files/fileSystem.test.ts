@@ -1,5 +1,6 @@
 import { encodeBase64 } from '@exec-server/protocol';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { Calls } from '../calls.js';
 import type { Client } from '../client.js';
 import { foreignReply, settle } from '../testSupport/connectFake.js';
 import { FakeFiles, numbered } from '../testSupport/fakeFiles.js';
@@ -79,6 +80,19 @@ describe('reading', () => {
     await client.close();
   });
 
+  it('gives each of its steps the time that the whole has', async () => {
+    const { files, client } = await serve();
+    files.put(URI, numbered(3 * MIB));
+    const calls = vi.spyOn(Calls.prototype, 'bounds');
+    await client.fs.readFile(PATH, { timeoutMs: 1_000_000 });
+    // What closes a handle goes on behind the end of the whole.
+    const steps = calls.mock.calls.filter(([method]) => method === 'fs/open' || method === 'fs/readBlock');
+    calls.mockRestore();
+    expect(steps.length).toBeGreaterThan(2);
+    for (const [, options] of steps) expect(options.timeoutMs).toBe(1_000_000);
+    await client.close();
+  });
+
   it('asks ahead within its bound, and holds no more for a reader that is slow', async () => {
     const { files, client } = await serve();
     files.put(URI, numbered(6 * MIB));
@@ -133,7 +147,7 @@ describe('reading', () => {
 describe('writing', () => {
   it('is one call for what is small, and sends what was asked for', async () => {
     const { files, client } = await serve();
-    await client.fs.writeFile(PATH, 'grüße', { exclusive: true, mode: 0o640, fsync: true, followSymlinks: false });
+    await client.fs.writeFile(PATH, 'grüße', { overwrite: false, mode: 0o640, fsync: true, followSymlinks: false });
     expect(files.text(URI)).toBe('grüße');
     expect(files.sent('fs/writeFile')).toMatchObject([
       { path: URI, exclusive: true, permissions: 0o640, fsync: true, followSymlinks: false },
@@ -399,7 +413,7 @@ describe('a foreign server', () => {
     const refused = { code: 'NOT_SUPPORTED' };
     await expect(client.fs.move(PATH, '/b')).rejects.toMatchObject(refused);
     await expect(client.fs.watch(PATH)).rejects.toMatchObject(refused);
-    for (const options of [{ append: true }, { exclusive: true }, { mode: 0o600 }, { fsync: true }]) {
+    for (const options of [{ append: true }, { overwrite: false }, { mode: 0o600 }, { fsync: true }]) {
       await expect(client.fs.writeFile(PATH, 'x', options)).rejects.toMatchObject(refused);
     }
     await expect(client.fs.readFile(PATH, { anyKind: true })).rejects.toMatchObject(refused);

@@ -1,4 +1,5 @@
 /** The public calls about files of a client. */
+import { checkCount } from '../checkCount.js';
 import type { CallOptions } from '../calls.js';
 import type { Clock } from '../clock.js';
 import { download } from '../transfer/download.js';
@@ -27,7 +28,6 @@ import type {
   WriteFileOptions,
   WriteStreamOptions,
 } from './fileOptions.js';
-import { checkCount } from './fileOptions.js';
 import { pagesOf, walkTree } from './listing.js';
 import { readingStream, readWhole } from './reading.js';
 import { FileWatch, type WatchHub, type WatchOptions } from './watching.js';
@@ -35,10 +35,19 @@ import { type FilePath, shownPath, wirePath } from './wirePath.js';
 import { writeWhole, writingStream } from './writing.js';
 
 /**
- * Files of the server's host. Paths are absolute, `file:` URIs or URLs; anything else is INVALID_ARGUMENT and nothing is sent.
- * Refusals about a file are `FileError`s, whose `code` is that of the host (`ENOENT`). Every method goes on after a cut: reads
- * where they were, changes once. On foreign servers a change whose answer is lost is OUTCOME_UNKNOWN, and what they lack is
- * NOT_SUPPORTED before anything is sent.
+ * Files of the server's host. Paths are absolute, `file:` URIs or URLs; anything else is INVALID_ARGUMENT and nothing is
+ * sent. Refusals about a file are `FileError`s, whose `code` is that of the host (`ENOENT`). Every method goes on after a
+ * cut: reads where they were, changes once. On foreign servers a change whose answer is lost is OUTCOME_UNKNOWN, and what
+ * they lack is NOT_SUPPORTED before anything is sent.
+ *
+ * @example
+ * ```ts
+ * await client.fs.writeFile('/tmp/greeting.txt', 'hello\n');
+ * console.log(await client.fs.readText('/tmp/greeting.txt'));
+ * for await (const entry of client.fs.walk('/srv/repo', { maxDepth: 2 })) console.log(entry.kind, entry.path);
+ * const { files, skipped } = await client.fs.upload('./dist', '/srv/app', { timeoutMs: 60_000 });
+ * console.log(`${files} files`, skipped);
+ * ```
  */
 export class FileSystem {
   readonly #calls: FileCalls;
@@ -60,7 +69,10 @@ export class FileSystem {
     return await readWhole(this.#calls, wirePath(path), options);
   }
 
-  /** The same as text. */
+  /**
+   * The same as text. Rejects with a RangeError for an `encoding` that does not exist, with a TypeError for bad bytes
+   * when `fatal`.
+   */
   async readText(path: FilePath, options: ReadTextOptions = {}): Promise<string> {
     const { encoding = 'utf-8', fatal = false, ...read } = options;
     // Before the file is read: it throws a RangeError for an encoding it does not know.
@@ -93,7 +105,10 @@ export class FileSystem {
     return writingStream(this.#calls, wirePath(path), options);
   }
 
-  /** The entries of a folder, sorted by the bytes of their names; not sorted on foreign servers. */
+  /**
+   * The entries of a folder, sorted by the bytes of their names; not sorted on foreign servers. Of any number: it is read
+   * in pages.
+   */
   async list(path: FilePath, options: CallOptions = {}): Promise<FileEntry[]> {
     const wire = wirePath(path);
     return await this.#calls.within('fs/readDirectory', wire, options, async (step) => {
@@ -121,7 +136,10 @@ export class FileSystem {
     );
   }
 
-  /** Whether there is something; of a link, whether there is something behind it. */
+  /**
+   * Whether there is something; of a link, whether there is something behind it. Rejects where that cannot be said, as
+   * with EACCES.
+   */
   async exists(path: FilePath, options: CallOptions = {}): Promise<boolean> {
     try {
       await this.#calls.getMetadata({ path: wirePath(path) }, options);
@@ -132,12 +150,17 @@ export class FileSystem {
     }
   }
 
-  /** Copies a file, a link or a folder with its modes; a folder merges into one that is there. Gives how many entries were left out. */
+  /**
+   * Copies a file, a link or a folder with its modes, on the host of the server; a folder merges into one that is there.
+   */
   async copy(
     source: FilePath,
     destination: FilePath,
     options: CopyOptions = {},
-  ): Promise<{ readonly skipped: number }> {
+  ): Promise<{
+    /** Entries that are no file, folder or link and were left out. */
+    readonly skipped: number;
+  }> {
     const { recursive = true, overwrite, followSymlinks, ...call } = options;
     if (overwrite === false) this.#calls.require('a copy with overwrite: false');
     if (followSymlinks === true) this.#calls.require('a copy with followSymlinks');
@@ -153,14 +176,16 @@ export class FileSystem {
   }
 
   /**
-   * Renames; a file takes the place of a file, a folder that of an empty one. `copied`: it lay on another file system, and was
-   * copied and removed. NOT_SUPPORTED on foreign servers.
+   * Renames; a file takes the place of a file, a folder that of an empty one. NOT_SUPPORTED on foreign servers.
    */
   async move(
     source: FilePath,
     destination: FilePath,
     options: MoveOptions = {},
-  ): Promise<{ readonly copied: boolean }> {
+  ): Promise<{
+    /** It lay on another file system, and was copied and removed. */
+    readonly copied: boolean;
+  }> {
     const { overwrite, ...call } = options;
     const params = {
       sourcePath: wirePath(source, 'source'),
@@ -177,7 +202,7 @@ export class FileSystem {
     await this.#calls.remove({ path: wirePath(path), recursive, force, ...links }, call);
   }
 
-  /** Makes a folder. */
+  /** Makes a folder, and unless `recursive` is false what is missing above it. */
   async mkdir(path: FilePath, options: MkdirOptions = {}): Promise<void> {
     const { recursive = true, mode, followSymlinks, ...call } = options;
     checkCount('mode', mode);
@@ -191,14 +216,23 @@ export class FileSystem {
     await this.#calls.createDirectory(params, call);
   }
 
-  /** The path without links, `.` and `..`; of something that exists. */
+  /** The path without links, `.` and `..`; of something that exists, else ENOENT. */
   async realpath(path: FilePath, options: CallOptions = {}): Promise<string> {
     return shownPath(await this.#calls.canonicalize({ path: wirePath(path) }, options));
   }
 
   /**
-   * Resolves when the watch is in place: every later change is told. After a cut it is put in place again, and a batch with
-   * `overflow` says that changes may be missing. Leave the loop, or abort, to end it. NOT_SUPPORTED on foreign servers.
+   * Resolves when the watch is in place: every later change is told. After a cut it is put in place again, and a batch
+   * with `overflow` says that changes may be missing. Leave the loop, or abort, to end it. NOT_SUPPORTED on foreign
+   * servers.
+   *
+   * @example
+   * ```ts
+   * for await (const { changes, overflow } of await client.fs.watch('/srv/repo')) {
+   *   if (overflow) console.log('look at everything again');
+   *   for (const { kind, path } of changes) console.log(kind, path);
+   * }
+   * ```
    */
   async watch(path: FilePath, options: WatchOptions = {}): Promise<FileWatch> {
     const wire = wirePath(path);

@@ -1,11 +1,12 @@
 /** Folders and trees. */
+import { checkCount } from '../checkCount.js';
 import { limits } from '@exec-server/protocol';
 import type { CallOptions } from '../calls.js';
 import type { ClientError } from '../errors.js';
 import type { FileCalls } from './fileCalls.js';
 import { FileError, isFileError } from './fileErrors.js';
 import type { DirectoryEntryReply, WalkEntryReply } from './fileGuards.js';
-import { checkCount, type FileEntry, type WalkedEntry, type WalkOptions } from './fileOptions.js';
+import { type FileEntry, type WalkedEntry, type WalkOptions } from './fileOptions.js';
 import { childPath, type FilePath, shownPath, wirePath } from './wirePath.js';
 
 /** Entries of one answer: their JSON stays small beside the bounds of a message. */

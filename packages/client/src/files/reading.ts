@@ -1,11 +1,12 @@
 /** Whole files and streams of files. */
+import { checkCount } from '../checkCount.js';
 import { limits } from '@exec-server/protocol';
 import type { CallOptions } from '../calls.js';
 import { ClientError } from '../errors.js';
 import { BlockReader } from './blockReader.js';
 import type { FileCalls } from './fileCalls.js';
 import { FileError, isFileError } from './fileErrors.js';
-import { checkCount, DEFAULT_MAX_BYTES, type ReadFileOptions, type ReadStreamOptions } from './fileOptions.js';
+import { DEFAULT_MAX_BYTES, type ReadFileOptions, type ReadStreamOptions } from './fileOptions.js';
 import { onAbort } from '../signals.js';
 import { shownPath } from './wirePath.js';
 

@@ -11,11 +11,16 @@ import { shownPath } from './wirePath.js';
 /** Changes nobody has taken; when there are more they are dropped, and the next batch says `overflow`. */
 export const QUEUED_CHANGES = 8_192;
 
+/**
+ * What {@link FileSystem.watch} watches, and for how long: `signal` ends the watch with ABORTED, `timeoutMs` is for
+ * putting it in place.
+ */
 export interface WatchOptions extends CallOptions {
   /** With a folder: everything below it. Default true. */
   readonly recursive?: boolean | undefined;
 }
 
+/** Changes of some 50 ms, collected by the server. */
 export interface WatchBatch {
   /** In the order they were told; `path` is absolute, as text where it is UTF-8, else as `file:` URI. */
   readonly changes: readonly FileChange[];
@@ -51,6 +56,7 @@ export class WatchHub implements NoticeTaker {
 
 /** Batches of changes, for one reader; ends with the watch, and rejects when it cannot go on. Leaving the loop ends the watch. */
 export class FileWatch implements AsyncIterableIterator<WatchBatch, undefined> {
+  /** @internal */
   readonly watchId: string;
   readonly #calls: FileCalls;
   readonly #hub: WatchHub;
@@ -134,7 +140,7 @@ export class FileWatch implements AsyncIterableIterator<WatchBatch, undefined> {
     return { done: false, value: batch };
   }
 
-  /** Ends the watch. */
+  /** Ends the watch; what was not taken is dropped. */
   async return(): Promise<IteratorResult<WatchBatch, undefined>> {
     this.#changes = [];
     this.#overflow = false;
@@ -144,6 +150,7 @@ export class FileWatch implements AsyncIterableIterator<WatchBatch, undefined> {
     return { done: true, value: undefined };
   }
 
+  /** Itself: there is one reader. */
   [Symbol.asyncIterator](): this {
     return this;
   }

@@ -1,11 +1,12 @@
 /** Whole files and streams into files. */
+import { checkCount } from '../checkCount.js';
 import { encodeBase64 } from '@exec-server/protocol';
 import type { CallOptions } from '../calls.js';
 import { ClientError } from '../errors.js';
 import { BlockWriter } from './blockWriter.js';
 import type { FileCalls } from './fileCalls.js';
 import type { WrittenReply } from './fileGuards.js';
-import { checkCount, type WriteFileOptions, type WriteOptions, type WriteStreamOptions } from './fileOptions.js';
+import { type WriteFileOptions, type WriteOptions, type WriteStreamOptions } from './fileOptions.js';
 import { onAbort } from '../signals.js';
 import { abortedTransfer } from './reading.js';
 
@@ -37,14 +38,14 @@ async function append(
   calls: FileCalls,
   path: string,
   bytes: Uint8Array,
-  { exclusive, ...options }: WriteFileOptions,
+  { overwrite, ...options }: WriteFileOptions,
   step: CallOptions,
 ): Promise<WrittenReply> {
   let reply: WrittenReply = {};
   for (let at = 0; at === 0 || at < bytes.length; at += ONE_CALL_BYTES) {
     const dataBase64 = encodeBase64(bytes.subarray(at, at + ONE_CALL_BYTES));
     // Behind the first piece the file is its own.
-    const how = wireOptions(calls, at === 0 ? { exclusive, ...options } : options);
+    const how = wireOptions(calls, at === 0 ? { overwrite, ...options } : options);
     reply = await calls.writeFile({ path, dataBase64, append: true, ...how }, step);
   }
   return reply;
@@ -146,9 +147,9 @@ function bytesOf(content: string | Uint8Array): Uint8Array {
   throw new ClientError('INVALID_ARGUMENT', message, { argument: 'content' });
 }
 
-function checkWrite(calls: FileCalls, { exclusive, mode, fsync }: WriteOptions): void {
+function checkWrite(calls: FileCalls, { overwrite, mode, fsync }: WriteOptions): void {
   checkCount('mode', mode);
-  if (exclusive === true) calls.require('exclusive');
+  if (overwrite === false) calls.require('overwrite: false');
   if (mode !== undefined) calls.require('mode');
   if (fsync === true) calls.require('fsync');
 }
@@ -156,11 +157,11 @@ function checkWrite(calls: FileCalls, { exclusive, mode, fsync }: WriteOptions):
 /** A foreign server writes in place by itself and knows `followSymlinks` alone. */
 function wireOptions(
   { extended }: FileCalls,
-  { followSymlinks, exclusive, mode, fsync, inPlace }: WriteOptions,
+  { followSymlinks, overwrite, mode, fsync, inPlace }: WriteOptions,
 ): Omit<Parameters<FileCalls['writeFile']>[0], 'path' | 'dataBase64' | 'append'> {
   return {
     ...(followSymlinks === undefined ? {} : { followSymlinks }),
-    ...(exclusive === true ? { exclusive } : {}),
+    ...(overwrite === false ? { exclusive: true } : {}),
     ...(mode === undefined ? {} : { permissions: mode }),
     ...(fsync === true ? { fsync } : {}),
     ...(inPlace === true && extended ? { inPlace } : {}),

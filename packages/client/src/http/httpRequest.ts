@@ -6,14 +6,16 @@ import type { Session } from '../session.js';
 import { isInteger, isObject, isText } from '../shapes.js';
 import type { ExpectedResponse, HttpResponses } from './responses.js';
 
-/** A header; `valueEnvVar` names a variable of the server's environment whose value is put behind `value`. */
+/** A header: name, value, and a variable of the server's environment whose value is put behind it. */
 export type HttpHeaderInput = readonly [name: string, value: string, valueEnvVar?: string];
 
+/** What {@link Client.http} sends, and for how long it waits. */
 export interface HttpOptions {
   /** As it is sent. Default `GET`. */
   readonly method?: string | undefined;
   /** In the order in which they are sent, repetitions included; or by name. */
   readonly headers?: Readonly<Record<string, string>> | Iterable<HttpHeaderInput> | undefined;
+  /** Sent whole; text as UTF-8. Default: none. */
   readonly body?: string | Uint8Array | undefined;
   /** For all of it, in ms, the body of the answer included. Default: no limit. REQUEST_TIMEOUT, or HTTP_FAILED of the body. */
   readonly timeoutMs?: number | undefined;
@@ -25,8 +27,9 @@ export interface HttpOptions {
 
 /** An answer; a status of 400 and more is one, too. */
 export class HttpResponse {
+  /** The status code, of whichever kind. */
   readonly status: number;
-  /** Names in lower case, in the order of arrival, repetitions included. */
+  /** Pairs of a name, in lower case, and a value; in the order of arrival, repetitions included. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   /**
    * Errors with HTTP_FAILED when it is not whole. It has to be read as it comes: 16 MiB may wait in the client, over all

@@ -4,6 +4,7 @@ import { ClientError } from '../errors.js';
 import type { NoticeTaker } from '../notices.js';
 import { isObject, isSeq, isText } from '../shapes.js';
 import { type BodyDelta, ResponseRecord } from './responseRecord.js';
+import { randomId } from '../randomId.js';
 
 /** The notification that carries bodies. */
 export const BODY_DELTA = 'http/request/bodyDelta';
@@ -42,7 +43,7 @@ export class HttpResponses implements NoticeTaker {
 
   /** To be called before the request goes out: deltas may come before its answer is seen. */
   expect(): ExpectedResponse {
-    const requestId: string = crypto.randomUUID();
+    const requestId: string = randomId();
     const record = new ResponseRecord({
       queued: (bytes) => {
         this.#queuedBytes += bytes;

@@ -115,7 +115,7 @@ function giveUp({ registry }: AttachHost, record: ProcessRecord, error: unknown)
 function requireReached(processId: string, afterSeq: number, { nextSeq }: ReadReply): void {
   const lastSeq = nextSeq - 1;
   if (lastSeq >= afterSeq) return;
-  const message = `process ${processId} has no event ${afterSeq} yet, its last is ${lastSeq}; the cursor is of another process, or of another life of the server: pass \`epoch\` to tell the latter`;
+  const message = `process ${processId} has no event ${afterSeq} yet, its last is ${lastSeq}; it is not affected; attach with a cursor of this process and of this life of the server (\`epoch\` tells lives apart), or with none`;
   throw new ClientError('OUTPUT_LOST', message, { processId, cursor: afterSeq, lastSeq });
 }
 

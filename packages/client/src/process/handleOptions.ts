@@ -2,6 +2,7 @@
 import type { CloseReasonName, ExitReason } from '@exec-server/protocol';
 import type { CallOptions } from '../calls.js';
 
+/** How a process ended. */
 export interface ExitStatus {
   /** 128 + n for a death by signal n. A non-zero code is a result, not an error. */
   readonly exitCode: number;
@@ -11,6 +12,7 @@ export interface ExitStatus {
   readonly reason: ExitReason | undefined;
 }
 
+/** How the streams of a process ended. */
 export interface CloseStatus {
   /** `heldOpen`: `lingerMs` ran out while others held the streams; undefined on foreign servers. */
   readonly reason: CloseReasonName | undefined;
@@ -18,6 +20,10 @@ export interface CloseStatus {
   readonly holders: number | undefined;
 }
 
+/**
+ * How {@link ProcessHandle.terminate} ends a process. Each but the bounds of the call is NOT_SUPPORTED on foreign
+ * servers. The default of `timeoutMs` is 120,000 and the grace.
+ */
 export interface TerminateOptions extends CallOptions {
   /** SIGTERM first, SIGKILL after this many ms. Default 0: SIGKILL at once. */
   readonly graceMs?: number | undefined;
@@ -27,11 +33,13 @@ export interface TerminateOptions extends CallOptions {
   readonly wait?: boolean | undefined;
 }
 
+/** Where {@link ProcessHandle.events} begins. */
 export interface EventsOptions {
   /** Begin after this event. Default: where the handle begins, which is the first event for a started process. */
   readonly afterSeq?: number | undefined;
 }
 
+/** Where {@link ProcessHandle.write} and {@link ProcessHandle.end} stand in stdin. */
 export interface WriteOptions {
   /**
    * Position of the first byte in all of stdin, from 0. What the server has accepted already is dropped, so that a program can

@@ -9,6 +9,7 @@ import type { ProcessRecord } from '../registry/processRecord.js';
 import { Subscription } from '../registry/subscription.js';
 import { flushProcess } from './flush.js';
 import type { CloseStatus, EventsOptions, ExitStatus, TerminateOptions, WriteOptions } from './handleOptions.js';
+import { boundOf, type CollectOptions, OutputLooks } from './outputLooks.js';
 import { stdinOffset } from './stdinOffset.js';
 import type { StdinQueue } from './stdinQueue.js';
 import { byteStream, type OutputName, stdinStream, StreamReader, textOf } from './streams.js';
@@ -59,25 +60,37 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
     this.#cursor = afterSeq;
   }
 
+  /** Its name in the session: the one given to `start`, or a random one. */
   get processId(): string {
     return this.#record.processId;
   }
 
-  /** Process id of the operating system at the server; unknown after `attach`, and on foreign servers. */
+  /**
+   * Process id of the operating system at the server; undefined for a process this client did not start, and on foreign
+   * servers.
+   */
   get pid(): number | undefined {
     return this.#record.pid;
   }
 
-  /** Last seq this handle has given to an iterator (web streams and `text` do not move it): pass it to `attach` to go on from here, in another program too. */
+  /**
+   * Last seq this handle has given to an iterator (web streams, `text` and `collect` do not move it): pass it to `attach` to go on
+   * from here, in another program too.
+   */
   get cursor(): number {
     return this.#cursor;
   }
 
+  /** As `events` without options. */
   [Symbol.asyncIterator](): AsyncIterableIterator<ProcessEvent, undefined> {
     return this.events();
   }
 
-  /** The events from a cursor on. Leaving the loop stops this consumer alone. */
+  /**
+   * The events from a cursor on. Leaving the loop stops this consumer alone. Rejects, with `data.cursor`, when the client
+   * fails or is closed, and with OUTPUT_LOST at a gap when `errorOnGap` is set, or when the server has let go of the
+   * process.
+   */
   events(options: EventsOptions = {}): AsyncIterableIterator<ProcessEvent, undefined> {
     return new Subscription(this.#record, {
       afterSeq: options.afterSeq ?? this.#afterSeq,
@@ -116,11 +129,29 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   }
 
   /**
-   * The text of one stream, decoded as UTF-8 across chunk borders; bad bytes become U+FFFD. `stdout` includes the output of
-   * a terminal. A gap is skipped and noted in `gaps`. Each call reads from the start of the handle.
+   * The text of one stream, decoded as UTF-8 across chunk borders; bad bytes become U+FFFD. `stdout` includes the output
+   * of a terminal. A gap is skipped and noted in `gaps`, or rejects with `errorOnGap`. Each call reads from the start of
+   * the handle.
    */
   text(stream: OutputName = 'stdout'): AsyncGenerator<string, void, undefined> {
     return textOf(this.#reader(stream), this.#noteGap);
+  }
+
+  /**
+   * Collects the output for who looks at it now and then, as the tool of an agent does: both streams in the order in which they
+   * came, within a bound that is held at any time, so that no process waits for a look and none fills the memory. `errorOnGap`
+   * makes a gap a failure of the looks.
+   */
+  collect(options: CollectOptions = {}): OutputLooks {
+    const maxBytes = boundOf(options);
+    const { clock, errorOnGap } = this.#host;
+    const { afterSeq = this.#afterSeq } = options;
+    const events = new Subscription(this.#record, { afterSeq, errorOnGap });
+    const exit = (): ExitStatus | undefined => {
+      const known = this.#record.exit;
+      return known === undefined ? undefined : statusOf(known);
+    };
+    return new OutputLooks({ events, afterSeq, exit, clock }, maxBytes);
   }
 
   /**
@@ -140,7 +171,8 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
 
   /**
    * How many bytes of stdin the server has accepted, whichever client wrote them: where another program goes on, with
-   * `write(bytes.subarray(n), { offset: n })`. NOT_SUPPORTED on foreign servers.
+   * `write(bytes.subarray(n), { offset: n })`. SERVER_ERROR (`unknownProcess`) when the server keeps the process no
+   * longer; NOT_SUPPORTED on foreign servers.
    */
   stdinOffset(options: CallOptions = {}): Promise<number> {
     return stdinOffset(this.#host.calls, this.processId, options);
@@ -157,10 +189,16 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   }
 
   /**
-   * Sends a signal by name (`SIGTERM`) to the process group. `delivered` is undefined where the server does not say.
-   * Foreign servers take SIGINT alone, others are NOT_SUPPORTED. A cut before the answer rejects with OUTCOME_UNKNOWN.
+   * Sends a signal by name (`SIGTERM`) to the process group. A process that has exited is no error. Foreign servers take
+   * SIGINT alone, others are NOT_SUPPORTED. A cut before the answer rejects with OUTCOME_UNKNOWN.
    */
-  async signal(name: string, options?: CallOptions): Promise<{ readonly delivered: boolean | undefined }> {
+  async signal(
+    name: string,
+    options?: CallOptions,
+  ): Promise<{
+    /** Whether a running process's group got it; undefined where the server does not say. */
+    readonly delivered: boolean | undefined;
+  }> {
     const { processId } = this.#record;
     const isInterrupt = name === 'SIGINT' || name === 'interrupt';
     const { delivered } = await this.#host.calls.call(
@@ -177,7 +215,10 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
     return { delivered };
   }
 
-  /** Sets the size of the terminal; its foreground group gets SIGWINCH. NOT_SUPPORTED on foreign servers. */
+  /**
+   * Sets the size of the terminal, 1 to 65,535 cells each way; its foreground group gets SIGWINCH. SERVER_ERROR
+   * (`notTerminal`, `processEnded`); NOT_SUPPORTED on foreign servers.
+   */
   async resize({ cols, rows }: TerminalSize, options?: CallOptions): Promise<void> {
     const { processId } = this.#record;
     const params = { processId, cols, rows };
@@ -185,9 +226,14 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
   }
 
   /**
-   * Ends the process. Plain: SIGKILL to its group at once, as every server does it. The options are NOT_SUPPORTED on foreign
-   * servers. `running` in the result: whether it was running when the call came; what was left of its tree and how that was
-   * looked for is told where the server waited for the end.
+   * Ends the process. Plain: SIGKILL to its group at once, as every server does it. The options are NOT_SUPPORTED on
+   * foreign servers. What was left of its tree and how that was looked for is told where the server waited for the end.
+   *
+   * @example
+   * ```ts
+   * const { exit, left } = await job.terminate({ graceMs: 5_000, leftovers: 'kill' });
+   * console.log(exit?.signal, left);
+   * ```
    */
   async terminate(options: TerminateOptions = {}): Promise<TerminateReply> {
     const { graceMs, leftovers, wait, ...call } = options;
@@ -244,7 +290,10 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
     }
   }
 
-  /** Waits for the end of the process and its streams, then releases it. Read the output first: it goes with the process. */
+  /**
+   * Waits for the end of the process and its streams, then releases it. Read the output first: it goes with the process.
+   * NOT_SUPPORTED on foreign servers.
+   */
   async waitAndRelease(options: WaitOptions = {}): Promise<ExitStatus> {
     this.#host.requireExtended('process/release');
     await this.closed(options);
@@ -270,8 +319,11 @@ function statusOf({ exitCode, signal, reason }: Exit): ExitStatus {
 
 const encoder = new TextEncoder();
 
-function toBytes(data: string | Uint8Array): Uint8Array {
+function toBytes(data: unknown): Uint8Array {
   if (typeof data === 'string') return encoder.encode(data);
   if (data instanceof Uint8Array) return data;
-  throw new ClientError('NOT_SUPPORTED', 'stdin takes strings and Uint8Array');
+  throw new ClientError(
+    'NOT_SUPPORTED',
+    `stdin takes strings and Uint8Array, and not a ${typeof data}; nothing was sent`,
+  );
 }

@@ -102,6 +102,57 @@ describe('run', () => {
   });
 });
 
+describe('a run whose output others hold', () => {
+  it.each([
+    [{}, 5_000],
+    [{ lingerMs: 20 }, 20],
+    [{ lingerMs: Number.POSITIVE_INFINITY }, undefined],
+  ])('is waited for by the server as long as that is asked for: %j', async (options, lingerMs) => {
+    const { client, connection } = await connectFake();
+    const running = client.run(['x'], options);
+    const request = await connection.next('process/start');
+    expect(request.params['lingerMs']).toBe(lingerMs);
+    const processId = String(request.params['processId']);
+    connection.answer(request, { processId, sandboxType: 'none' });
+    connection.output(processId, 1, 'own');
+    connection.exited(processId, 2, 7);
+    connection.notify('process/closed', { processId, seq: 3, reason: 'heldOpen', holders: 1 });
+    const result = await running;
+    expect(result).toMatchObject({ exitCode: 7, closed: true, closeReason: 'heldOpen' });
+    await client.close();
+  });
+
+  it('is waited for by the client where the server is a foreign one', async () => {
+    const clock = new FakeClock();
+    const { client, connection } = await connectFake({ reply: foreignReply, internals: { clock } });
+    const running = client.run(['x']);
+    const request = await connection.next('process/start');
+    expect(request.params).not.toHaveProperty('lingerMs');
+    const processId = String(request.params['processId']);
+    connection.answer(request, { processId, sandboxType: 'none' });
+    connection.output(processId, 1, 'own');
+    connection.exited(processId, 2, 7);
+    await settle();
+    clock.advance(5_000);
+    const result = await running;
+    expect(result).toMatchObject({ exitCode: 7, closed: false });
+    expect(result.text()).toBe('own');
+    const closing = client.close();
+    connection.answer(await connection.next('process/terminate'), { running: false });
+    await closing;
+  });
+
+  it.each([-1, 0.5, Number.NaN])('is not begun with a bound of %s bytes', async (maxBytes) => {
+    const { client, connection } = await connectFake();
+    await expect(client.run(['x'], { maxBytes })).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      data: { argument: 'maxBytes' },
+    });
+    expect(connection.count('process/start')).toBe(0);
+    await client.close();
+  });
+});
+
 describe('the input of run', () => {
   it('is written and ended', async () => {
     const { client, connection } = await connectFake();

@@ -3,13 +3,17 @@ import type { CloseReasonName, ExitReason, StreamName } from '@exec-server/proto
 import { type CallOptions, DEFAULT_TIMEOUT_MS } from '../calls.js';
 import type { Clock } from '../clock.js';
 import { ClientError, isClientError } from '../errors.js';
+import { checkCount } from '../checkCount.js';
 import type { Closing, Exit, GapEvent, OutputEvent, ProcessEvent } from '../events.js';
+import { FirstBytes } from './firstBytes.js';
 import type { ProcessHandle } from './processHandle.js';
 import type { StartOptions } from './startParams.js';
 
+/** Stdin of a command: in one piece, or in pieces as they come. Text is sent as UTF-8. */
 export type RunInput = string | Uint8Array | AsyncIterable<Uint8Array>;
 
-export interface RunOptions extends Omit<StartOptions, 'argv' | 'stdin'> {
+/** How {@link Client.run} runs a command. */
+export interface RunOptions extends Omit<StartOptions, 'argv' | 'stdin' | 'lingerMs'> {
   /** Given to the command as its stdin, which is closed behind it. NOT_SUPPORTED on foreign servers. */
   readonly input?: RunInput | undefined;
   /**
@@ -18,7 +22,13 @@ export interface RunOptions extends Omit<StartOptions, 'argv' | 'stdin'> {
    * never.
    */
   readonly timeoutMs?: number | undefined;
-  /** Bytes kept per stream, the first ones; the rest is counted and dropped. Default 64 MiB. */
+  /**
+   * How long after its exit the command may be waited for where others hold its output, such as children in the background. They are
+   * not touched; the result then has `closeReason` `heldOpen` (on foreign servers `closed` is false), and what they write later is
+   * not in it. Default 5,000; `Infinity` waits for them.
+   */
+  readonly lingerMs?: number | undefined;
+  /** Bytes kept per stream, the first ones; the rest is counted and dropped. Default 64 MiB. INVALID_ARGUMENT for what is no whole number from 0 on. */
   readonly maxBytes?: number | undefined;
   /** Terminates the command and rejects with ABORTED. */
   readonly signal?: AbortSignal | undefined;
@@ -26,26 +36,31 @@ export interface RunOptions extends Omit<StartOptions, 'argv' | 'stdin'> {
   readonly onOutput?: ((output: OutputEvent) => void | Promise<void>) | undefined;
 }
 
+/** How a command went. */
 export interface RunResult {
   /** 128 + n for a death by signal n; null when the command was given up after a timeout before its exit was seen. */
   readonly exitCode: number | null;
+  /** Name of the signal that ended the command, as `SIGKILL`; undefined for an exit of its own. */
   readonly signal: string | undefined;
   /** How the command ended; undefined on foreign servers, and where the exit was not seen. */
   readonly reason: ExitReason | undefined;
-  /** What was kept of the output; on a terminal everything is in `stdout`. */
+  /** What was kept of stdout, its first `maxBytes`; of a terminal everything. */
   readonly stdout: Uint8Array;
+  /** What was kept of stderr, its first `maxBytes`. */
   readonly stderr: Uint8Array;
-  /** Bytes that arrived, kept or not. */
+  /** Bytes of stdout that arrived, kept or not. */
   readonly stdoutBytes: number;
+  /** Bytes of stderr that arrived, kept or not. */
   readonly stderrBytes: number;
   /** Whether `stdout` or `stderr` lacks something, by the limit or by a gap. */
   readonly truncated: boolean;
+  /** Whether it was ended because its `timeoutMs` ran out. */
   readonly timedOut: boolean;
-  /** False when a timeout ended the wait although something still held the streams open. */
+  /** False when a timeout, or `lingerMs` on a foreign server, ended the wait although something still held the streams open. */
   readonly closed: boolean;
   /** `heldOpen`: `lingerMs` ran out while others held the streams; undefined on foreign servers and without `closed`. */
   readonly closeReason: CloseReasonName | undefined;
-  /** From the call to the end of the output, as the client saw it. */
+  /** From the call to the end of the output, as the client saw it, in whole ms. */
   readonly durationMs: number;
   /** Ranges of events that were gone. */
   readonly gaps: readonly GapEvent[];
@@ -65,19 +80,24 @@ export interface RunHost {
 }
 
 const MAX_BYTES = 64 * 1024 * 1024;
+/** Longer than what a command itself has written takes to arrive, and short for who waits. */
+const LINGER_MS = 5_000;
 /** How long after its timeout a command may take to close, and a server to answer. */
 const SLACK_MS = 5_000;
 
 export async function runProcess(host: RunHost, argv: readonly string[], options: RunOptions): Promise<RunResult> {
-  const { input, timeoutMs, maxBytes = MAX_BYTES, signal, onOutput, ...start } = options;
+  const { input, timeoutMs, maxBytes = MAX_BYTES, lingerMs = LINGER_MS, signal, onOutput, ...start } = options;
+  checkCount('maxBytes', maxBytes);
   const begunAt = host.clock.now();
   const call: CallOptions =
     timeoutMs === undefined ? { signal } : { signal, timeoutMs: Math.min(timeoutMs + SLACK_MS, DEFAULT_TIMEOUT_MS) };
   if (input !== undefined) host.requireExtended('closing the stdin of a process, which `input` needs');
   const enforced = timeoutMs !== undefined && host.isExtended;
   const stdin = input === undefined ? 'none' : 'pipe';
-  const handle = await host.start({ ...start, argv, stdin, ...(enforced ? { timeoutMs } : {}) }, call);
-  const run = new Run(host, handle, begunAt, maxBytes, onOutput);
+  // A foreign server knows none; then this side counts.
+  const linger = host.isExtended && Number.isFinite(lingerMs) ? { lingerMs } : {};
+  const handle = await host.start({ ...start, ...linger, argv, stdin, ...(enforced ? { timeoutMs } : {}) }, call);
+  const run = new Run(host, handle, begunAt, { maxBytes, lingerMs, onOutput });
   return await run.complete(input, timeoutMs === undefined ? undefined : { timeoutMs, enforced }, signal);
 }
 
@@ -87,14 +107,23 @@ interface Timeout {
   readonly enforced: boolean;
 }
 
+interface Kept {
+  readonly maxBytes: number;
+  readonly lingerMs: number;
+  readonly onOutput: RunOptions['onOutput'];
+}
+
 class Run {
   readonly #host: RunHost;
   readonly #clock: Clock;
   readonly #handle: ProcessHandle;
   readonly #events: AsyncIterableIterator<ProcessEvent, undefined>;
-  readonly #stdout: Collector;
-  readonly #stderr: Collector;
+  readonly #stdout: FirstBytes;
+  readonly #stderr: FirstBytes;
   readonly #onOutput: RunOptions['onOutput'];
+  /** How long this side waits for the end of the streams, where the server does not. */
+  readonly #lingerMs: number;
+  #cancelLinger: (() => void) | undefined;
   readonly #gaps: GapEvent[] = [];
   readonly #begunAt: number;
   #exit: Exit | undefined;
@@ -103,20 +132,15 @@ class Run {
   /** Why the run is given up before its end. */
   #stopped: { readonly error: unknown } | undefined;
 
-  constructor(
-    host: RunHost,
-    handle: ProcessHandle,
-    begunAt: number,
-    maxBytes: number,
-    onOutput: RunOptions['onOutput'],
-  ) {
+  constructor(host: RunHost, handle: ProcessHandle, begunAt: number, { maxBytes, lingerMs, onOutput }: Kept) {
     this.#host = host;
     this.#clock = host.clock;
     this.#begunAt = begunAt;
     this.#handle = handle;
     this.#events = handle.events();
-    this.#stdout = new Collector(maxBytes);
-    this.#stderr = new Collector(maxBytes);
+    this.#stdout = new FirstBytes(maxBytes);
+    this.#stderr = new FirstBytes(maxBytes);
+    this.#lingerMs = host.isExtended ? Number.POSITIVE_INFINITY : lingerMs;
     this.#onOutput = onOutput;
   }
 
@@ -145,6 +169,7 @@ class Run {
     } catch (error) {
       if (this.#closing === undefined) this.#stop(error);
     } finally {
+      this.#cancelLinger?.();
       cancelTimeout?.();
       signal?.removeEventListener('abort', abort);
     }
@@ -163,6 +188,8 @@ class Run {
         break;
       case 'exited':
         this.#exit = event;
+        if (Number.isFinite(this.#lingerMs))
+          this.#cancelLinger = this.#clock.timer(this.#lingerMs, () => this.#leave());
         break;
       case 'closed':
         this.#closing = event;
@@ -172,7 +199,7 @@ class Run {
     }
   }
 
-  #collector(stream: StreamName): Collector {
+  #collector(stream: StreamName): FirstBytes {
     return stream === 'stderr' ? this.#stderr : this.#stdout;
   }
 
@@ -240,7 +267,9 @@ class Run {
       closeReason: this.#closing?.reason,
       durationMs: Math.round(this.#clock.now() - this.#begunAt),
       gaps: this.#gaps,
-      text: (stream = 'stdout') => new TextDecoder().decode(stream === 'stderr' ? stderr : stdout),
+      // A byte order mark is output like any other.
+      text: (stream = 'stdout') =>
+        new TextDecoder('utf-8', { ignoreBOM: true }).decode(stream === 'stderr' ? stderr : stdout),
     };
   }
 }
@@ -252,37 +281,4 @@ async function writeInput(handle: ProcessHandle, input: RunInput): Promise<void>
   }
   for await (const piece of input) await handle.write(piece);
   await handle.end();
-}
-
-/** The first bytes of one stream, in one piece: a program that writes single bytes costs no more than they are. */
-class Collector {
-  readonly #maxBytes: number;
-  #kept = new Uint8Array(0);
-  #length = 0;
-  total = 0;
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  get truncated(): boolean {
-    return this.total > this.#length;
-  }
-
-  add(bytes: Uint8Array): void {
-    this.total += bytes.byteLength;
-    const taken = bytes.subarray(0, this.#maxBytes - this.#length);
-    const length = this.#length + taken.byteLength;
-    if (length > this.#kept.byteLength) {
-      const grown = new Uint8Array(Math.min(Math.max(length, 2 * this.#kept.byteLength), this.#maxBytes));
-      grown.set(this.#kept.subarray(0, this.#length));
-      this.#kept = grown;
-    }
-    this.#kept.set(taken, this.#length);
-    this.#length = length;
-  }
-
-  bytes(): Uint8Array {
-    return this.#kept.slice(0, this.#length);
-  }
 }

@@ -5,17 +5,21 @@ import type { CloseStatus, ExitStatus } from './handleOptions.js';
 import type { ProcessHandle } from './processHandle.js';
 import type { StartOptions } from './startParams.js';
 
+/** How {@link Client.spawn} starts a process; `stdin` is `pipe` unless said otherwise. */
 export interface SpawnOptions extends Omit<StartOptions, 'argv'> {
   /** Aborts the start, and later terminates the process, as Node's option does. */
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A process in the manner of Node's `ChildProcess`, with web streams. Streams that nobody reads hold back nothing. */
 export class SpawnedProcess {
   /** The whole surface: events, cursor, `terminate` with a grace, `release`. */
   readonly handle: ProcessHandle;
   /** Null with `stdin: 'none'`. Closing it is the end of input. */
   readonly stdin: WritableStream<string | Uint8Array> | null;
+  /** As {@link ProcessHandle.stdout}: of a terminal everything. */
   readonly stdout: ReadableStream<Uint8Array>;
+  /** As {@link ProcessHandle.stderr}. */
   readonly stderr: ReadableStream<Uint8Array>;
   /** As Node's event `exit`: the streams may still have something. Rejects when the client fails before. */
   readonly exited: Promise<ExitStatus>;
@@ -35,6 +39,7 @@ export class SpawnedProcess {
     for (const promise of [this.exited, this.closed]) promise.catch(() => undefined);
   }
 
+  /** Process id of the operating system at the server; undefined on foreign servers. */
   get pid(): number | undefined {
     return this.handle.pid;
   }
@@ -54,6 +59,7 @@ export class SpawnedProcess {
     return (await this.handle.signal(signal)).delivered ?? true;
   }
 
+  /** As {@link ProcessHandle.resize}. */
   resize(size: TerminalSize): Promise<void> {
     return this.handle.resize(size);
   }

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { StartOptions } from './startParams.js';
 import { extensionOf, startParams, toCwd } from './startParams.js';
 
 it('fills in the defaults: server cwd, inherited environment without secrets, no stdin, no terminal', () => {
@@ -10,6 +11,10 @@ it('fills in the defaults: server cwd, inherited environment without secrets, no
     tty: false,
     envPolicy: { inherit: 'all', ignoreDefaultExcludes: false, exclude: [], set: {}, includeOnly: [] },
   });
+});
+
+it.each(['srv', './srv', '', '~/x'])('refuses a folder that is no absolute path: %j', (cwd) => {
+  expect(() => toCwd(cwd)).toThrow(/no absolute path of the server, such as \/srv/);
 });
 
 it('passes on what is asked for', () => {
@@ -55,8 +60,18 @@ it.each([
   ['/', 'file:///'],
   ['C:\\folder\\x', 'file:///C:/folder/x'],
   ['file:///already', 'file:///already'],
-  ['relative', 'relative'],
   ['/half\uD800', 'file:///half%EF%BF%BD'],
 ])('makes %s a URI', (path, uri) => {
   expect(toCwd(path)).toBe(uri);
+});
+
+it.each([
+  ['a shell line', { argv: 'ls -l' }],
+  ['nothing, as of an array in the place of the options', ['ls', '-l']],
+])('refuses an argv that is no array: %s', (_what, options) => {
+  // What a program without types may pass.
+  const untyped = options as unknown as StartOptions;
+  expect(() => startParams(untyped, 'p', '/')).toThrow(
+    expect.objectContaining({ code: 'INVALID_ARGUMENT', data: { argument: 'argv' } }),
+  );
 });

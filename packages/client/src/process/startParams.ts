@@ -1,6 +1,8 @@
 /** What a caller asks for → the params of `process/start`. Pure. */
 import type { EnvPolicy, StartParams, TerminalSize } from '@exec-server/protocol';
+import { ClientError } from '../errors.js';
 
+/** What {@link Client.start} starts, and how. */
 export interface StartOptions {
   /** Program and arguments; not a shell line. The program is looked up in the `PATH` of its environment. */
   readonly argv: readonly [string, ...string[]] | readonly string[];
@@ -43,7 +45,9 @@ export interface StartOptions {
   readonly processId?: string | undefined;
 }
 
+/** Throws INVALID_ARGUMENT for an `argv` that is no array, as a shell line is none. */
 export function startParams(options: StartOptions, processId: string, defaultCwd: string): StartParams {
+  checkArgv(options.argv);
   return {
     processId,
     argv: [...options.argv],
@@ -72,6 +76,15 @@ export function extensionOf(params: StartParams): string | undefined {
   return names.length === 0 ? undefined : `a start with ${names.join(', ')}`;
 }
 
+/** The server judges the members. */
+function checkArgv(argv: unknown): void {
+  if (Array.isArray(argv)) return;
+  const message =
+    `argv cannot be used: it is no array but ${typeof argv}; pass the program and its arguments as an array, ` +
+    "a shell line as ['sh', '-c', line]; nothing was sent";
+  throw new ClientError('INVALID_ARGUMENT', message, { argument: 'argv' });
+}
+
 function policyOf(policy: Partial<EnvPolicy> = {}): EnvPolicy {
   return {
     inherit: policy.inherit ?? 'all',
@@ -85,6 +98,10 @@ function policyOf(policy: Partial<EnvPolicy> = {}): EnvPolicy {
 /** An absolute path of either kind as a `file:` URI; the server judges everything else. */
 export function toCwd(path: string): string {
   const drive = /^[A-Za-z]:[\\/]/.test(path);
+  if (!path.startsWith('/') && !/^[A-Za-z][\w+.-]*:/.test(path)) {
+    const message = `cwd cannot be used: ${JSON.stringify(path)} is no absolute path of the server, such as /srv; nothing was sent`;
+    throw new ClientError('INVALID_ARGUMENT', message, { argument: 'cwd' });
+  }
   if (!path.startsWith('/') && !drive) return path;
   const segments = (drive ? path.replaceAll('\\', '/') : path).split('/');
   return `file://${drive ? '/' : ''}${segments.map(encodeSegment).join('/')}`;

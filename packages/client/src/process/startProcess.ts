@@ -17,6 +17,9 @@ import type { SessionRegistry } from '../registry/sessionRegistry.js';
 import { holdRecord } from './holdRecord.js';
 import { extensionOf } from './startParams.js';
 
+/** What to do about it is up to whoever has installed the server. */
+const NO_TERMINAL = 'processes on a terminal (on Linux it needs the optional package @lydell/node-pty)';
+
 export interface StartHost {
   readonly calls: Calls;
   readonly clock: Clock;
@@ -156,7 +159,7 @@ function startCall(params: StartParams): Call<StartReply> {
 /** A server of ours says beforehand whether it has terminals; the base protocol has them always. */
 function requireTerminal(connection: Connection, params: StartParams): void {
   if (params.tty && connection.extended && connection.server.extended?.terminal !== true) {
-    throw notSupported(connection.carrier.transport.label, 'processes on a terminal');
+    throw notSupported(connection.carrier.transport.label, NO_TERMINAL);
   }
 }
 

@@ -25,6 +25,17 @@ describe('the output streams of a process', () => {
     await client.close();
   });
 
+  it('keep a byte order mark, as bytes and as text', async () => {
+    const { client, connection } = await connectFake();
+    const handle = await startFake(client, connection, 'p');
+    connection.output('p', 1, '\uFEFFa');
+    connection.closedEvent('p', 2);
+    let text = '';
+    for await (const piece of handle.text()) text += piece;
+    expect(text).toBe('\uFEFFa');
+    await client.close();
+  });
+
   it('can be read one after the other, however late', async () => {
     const { client, connection } = await connectFake();
     const handle = await startFake(client, connection, 'p');

@@ -117,7 +117,8 @@ export async function* textOf(
   reader: StreamReader,
   onGap: (gap: GapEvent) => void,
 ): AsyncGenerator<string, void, undefined> {
-  const decoder = new TextDecoder();
+  // A byte order mark is output like any other.
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   try {
     for (let event = await reader.next(); event !== undefined; event = await reader.next()) {
       if (event.type === 'gap') onGap(event);

@@ -4,6 +4,7 @@ import type { Clock } from '../clock.js';
 import { ClientError } from '../errors.js';
 import type { Wish } from '../registry/waiters.js';
 
+/** How long {@link ProcessHandle.wait} and {@link ProcessHandle.closed} wait. */
 export interface WaitOptions extends BoundOptions {
   /** How long to wait, in ms; then WAIT_TIMEOUT, and the process runs on. Default: for ever. */
   readonly timeoutMs?: number | undefined;

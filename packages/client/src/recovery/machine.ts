@@ -155,6 +155,8 @@ function initializing<C>(policy: Policy, state: First, event: Event<C>, now: num
 }
 
 function lose<C>(policy: Policy, state: Ready, loss: Loss<C>, { now, random }: Moment): Step<C> {
+  // A server that stops, or has ended, holds the session no more.
+  if (loss.error.code === 'SERVER_GONE') return fail(loss.error);
   const readyMs = now - state.since;
   const violations = spentAttempts(state.violations, readyMs) + (loss.violation ? 1 : 0);
   if (!policy.reconnect || violations > MAX_VIOLATIONS) return fail(loss.error);

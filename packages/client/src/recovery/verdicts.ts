@@ -8,16 +8,17 @@ interface Tried {
 }
 
 export function connectTimeout({ label, connectTimeoutMs }: Policy): ClientError {
-  return new ClientError('CONNECT_FAILED', `no connection to ${label} within ${connectTimeoutMs} ms`, {
-    url: label,
-    retryable: true,
-  });
+  return new ClientError(
+    'CONNECT_FAILED',
+    `no connection to ${label} within ${connectTimeoutMs} ms, as it does not answer; check the URL and the network`,
+    { url: label, retryable: true },
+  );
 }
 
 export function initializeTimeout({ label, initializeTimeoutMs }: Policy): ClientError {
   return new ClientError(
     'INITIALIZE_TIMEOUT',
-    `${label} accepted the connection and did not answer \`initialize\` within ${initializeTimeoutMs} ms`,
+    `${label} did not answer \`initialize\` within ${initializeTimeoutMs} ms; check that it is an exec server, or try again when it has less to do`,
     { url: label, retryable: true },
   );
 }

@@ -29,7 +29,7 @@ export class SessionRegistry {
     if (this.#records.has(processId)) {
       throw new ClientError(
         'DUPLICATE_PROCESS',
-        `this client already follows a process ${processId}; choose another id`,
+        `this client already follows a process ${processId}, which is not affected; nothing was sent; choose another id`,
         { processId },
       );
     }

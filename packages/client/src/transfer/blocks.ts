@@ -4,6 +4,7 @@ import type { OpenReply } from '../files/fileGuards.js';
 import { shownBytes } from './bytePath.js';
 import { throughCuts } from './cuts.js';
 import type { Remote, RemoteHandle } from './remote.js';
+import { randomId } from '../randomId.js';
 
 const BLOCK_BYTES = 512 * 1024;
 /** Blocks of one file that are on their way at a time. */
@@ -62,7 +63,7 @@ export async function sendFile(
     return;
   }
   const { path, mode, modifiedAtMs, overwrite } = target;
-  const stage = crypto.randomUUID();
+  const stage = randomId();
   const params = {
     mode: 'replace' as const,
     stage,

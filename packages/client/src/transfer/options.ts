@@ -1,4 +1,5 @@
 /** Options of transfers, and what they share. */
+import { host } from '#host';
 import type { Clock } from '../clock.js';
 import { ClientError, isClientError } from '../errors.js';
 import type { FileCalls } from '../files/fileCalls.js';
@@ -6,6 +7,7 @@ import type { LocalDisk } from './localDisk.js';
 import { Remote } from './remote.js';
 import { type ProgressListener, Tally, type TransferResult } from './tally.js';
 
+/** How {@link FileSystem.upload} and {@link FileSystem.download} carry files. */
 export interface TransferOptions {
   /**
    * A folder that is carried onto an existing folder lands inside of it, under its own name, as with `cp -r`. Default false:
@@ -66,8 +68,7 @@ export async function runTransfer(
   if (signal?.aborted === true) stop();
   const tally = new Tally(options.onProgress);
   try {
-    // Only where files are on a disk: a bundle for browsers does without.
-    const { disk } = await import('../disk/disk.js');
+    const disk = await host.localDisk();
     await action({
       remote: new Remote(files, { signal: stopper.signal }),
       disk,

@@ -5,8 +5,11 @@ import { isFile } from './tree.js';
 
 /** What was carried. */
 export interface TransferResult {
+  /** Files that are in their place. */
   readonly files: number;
+  /** Folders that are in their place. */
   readonly directories: number;
+  /** Symbolic links that are in their place. */
   readonly links: number;
   /** Of the contents of the files. */
   readonly bytes: number;
@@ -14,18 +17,21 @@ export interface TransferResult {
   readonly skipped: readonly SkippedEntry[];
 }
 
+/** How far a transfer is. */
 export interface TransferProgress {
   /** Files that are done. */
   readonly files: number;
   /** Bytes of contents that have arrived, of files that are not done as well. */
   readonly bytes: number;
-  /** Known once the source was listed; files may change after that. */
+  /** Files there are; known once the source was listed, and they may change after that. */
   readonly totalFiles?: number;
+  /** Bytes of their contents, as they were listed. */
   readonly totalBytes?: number;
   /** What has just gone on, relative to the source. */
   readonly path: string;
 }
 
+/** Takes the progress of a transfer; called within it, so it should return at once. */
 export type ProgressListener = (progress: TransferProgress) => void;
 
 export class Tally {

@@ -31,9 +31,11 @@ export type SkipReason =
   /** It was listed, and gone when it was to be read. */
   | 'vanished';
 
+/** Something that was not carried. */
 export interface SkippedEntry {
   /** Of the source; a `file:` URI where the name is no UTF-8, so that it can be named. */
   readonly path: string;
+  /** Why it was not. */
   readonly reason: SkipReason;
 }
 

@@ -141,10 +141,20 @@ describe('a program that is no server', () => {
     });
   });
 
+  it.each([
+    ['a command line in one piece', 'exec-server --listen stdio'],
+    ['an empty array', []],
+    ['a function, as one that was not called', () => ['exec-server']],
+  ])('is asked for as an array, and not started from %s', async (_what, command) => {
+    // What a program without types may pass.
+    const connecting = connect({ command: command as unknown as [string] });
+    await expect(connecting).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', data: { argument: 'command' } });
+  });
+
   it('is reported when it does not exist', async () => {
     await expect(connect({ command: ['/no/such/server'] })).rejects.toMatchObject({
       code: 'CONNECT_FAILED',
-      message: expect.stringMatching(/\/no\/such\/server.*ENOENT/) as unknown,
+      message: expect.stringMatching(/there is no such program.*ENOENT.*\/no\/such\/server/) as unknown,
     });
   });
 

@@ -8,9 +8,8 @@ import {
 } from '@exec-server/protocol';
 import { ClientError } from '../errors.js';
 import type { Carrier, Dialer } from './dialer.js';
-import { type ChildOptions, ServerChild } from './serverChild.js';
-
-export type { ChildOptions } from './serverChild.js';
+import type { ChildOptions } from './childOptions.js';
+import { ServerChild } from './serverChild.js';
 
 /** Such a server ends with its connection: it is dialed once. */
 export function childDialer(options: ChildOptions): Dialer {
@@ -23,10 +22,9 @@ async function dial(options: ChildOptions, label: string, signal: AbortSignal): 
   try {
     child = await ServerChild.spawn(options);
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
     throw new ClientError(
       'CONNECT_FAILED',
-      `the server program did not start (${label}): ${text}`,
+      `the server program did not start: ${launchFault(error)}; check the command (${label})`,
       { url: label },
       error,
     );
@@ -34,6 +32,13 @@ async function dial(options: ChildOptions, label: string, signal: AbortSignal): 
   const transport = new ChildTransport(child);
   if (signal.aborted) transport.abort();
   return { transport, gone: child.gone, report: () => child.report() };
+}
+
+/** What a host says of a program it cannot start, in words. */
+function launchFault(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  if (text.endsWith('ENOENT')) return 'there is no such program, or no such working directory (ENOENT)';
+  return text.endsWith('EACCES') ? 'it may not be executed (EACCES)' : text;
 }
 
 class ChildTransport implements Transport {

@@ -1,14 +1,8 @@
 /** A server program as a child: its process group, its end, and the tail of its stderr. */
+import { types } from 'node:util';
 import { execa } from 'execa';
 import type { ClientErrorData } from '../errors.js';
-
-export interface ChildOptions {
-  /** Program and arguments of a server that speaks the protocol on stdin and stdout. */
-  readonly command: readonly [string, ...string[]];
-  /** Variables added to those of this process. */
-  readonly env?: Readonly<Record<string, string>> | undefined;
-  readonly cwd?: string | undefined;
-}
+import type { ChildOptions } from './childOptions.js';
 
 /** How long a server may take to end after its stdin has ended: it answers what it has read and ends its processes. */
 const EOF_GRACE_MS = 5_000;
@@ -166,7 +160,8 @@ export class ServerChild {
 }
 
 function isErrno(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
+  // Not `instanceof`: under Jest the errors of the host are those of another realm.
+  return types.isNativeError(error) && 'code' in error && error.code === code;
 }
 
 /** Does not keep the program alive: a running child does. */

@@ -14,6 +14,7 @@ const operationId = text.nullish();
 /** Permission bits for what is created, 0 to 0o7777; the umask is not applied to them. */
 const permissions = u64.nullish();
 
+/** What an entry of a folder is. */
 export const FileKind = z.enum(['file', 'directory', 'symlink', 'fifo', 'socket', 'characterDevice', 'blockDevice']);
 
 /** Why a write was made in place although it was to be atomic: a rename would have changed what the file is. */
@@ -24,7 +25,9 @@ export const FileDetail = z.object({
   kind: FileKind,
   /** Permission bits, 0 to 0o7777. */
   mode: u64,
+  /** Numeric user id of the owner. */
   uid: u64,
+  /** Numeric group id. */
   gid: u64,
   /** Hard links. */
   links: u64,
@@ -38,6 +41,7 @@ export const FileDetail = z.object({
   linkTarget: text.optional(),
 });
 
+/** Params of `fs/readFile`: a whole file, or a range of it. */
 export const ReadFileParams = z.object({
   path: text,
   ...access,
@@ -48,6 +52,7 @@ export const ReadFileParams = z.object({
   /** Read a FIFO or device, too; what is there at once is taken. Default false. */
   anyKind: flag.nullish(),
 });
+/** Result of `fs/readFile`. */
 export const ReadFileResult = z.object({
   dataBase64: base64,
   /** With a range: size and identity of the file at this read, and whether the range reached its end; of a FIFO or device always. */
@@ -59,6 +64,7 @@ export const ReadFileResult = z.object({
 /** Says that a write was made in place, and why; absent for an atomic one. */
 const written = { inPlace: InPlaceReason.optional() };
 
+/** Params of `fs/writeFile`: the whole content; atomic unless `append` or `inPlace`. */
 export const WriteFileParams = z.object({
   path: text,
   dataBase64: base64,
@@ -74,8 +80,10 @@ export const WriteFileParams = z.object({
   inPlace: flag.nullish(),
   operationId,
 });
+/** Result of `fs/writeFile`; empty for an atomic write. */
 export const WriteFileResult = z.object({ ...written });
 
+/** Params of `fs/open`: a handle for blocks, or a stage. */
 export const OpenParams = z.object({
   /** Chosen by the client, at most 32 bytes, unique on its connection while open. */
   handleId: text,
@@ -98,6 +106,7 @@ export const OpenParams = z.object({
   exclusive: flag.nullish(),
   permissions,
 });
+/** Result of `fs/open`. */
 export const OpenResult = z.object({
   handleId: text,
   /** With `detail`. */
@@ -111,6 +120,7 @@ export const OpenResult = z.object({
   committed: z.object({ ...written }).optional(),
 });
 
+/** Params of `fs/readBlock`: one block of a file or an archive. */
 export const ReadBlockParams = z.object({
   handleId: text,
   /** Byte position; of an archive the present one, or that of the last block to get it again. */
@@ -118,6 +128,7 @@ export const ReadBlockParams = z.object({
   /** 1 to 1,048,576. */
   len: u64,
 });
+/** Result of `fs/readBlock`. */
 export const ReadBlockResult = z.object({
   chunk: base64,
   /** Fewer than `len` bytes were there; of an archive: it is complete. */
@@ -126,9 +137,12 @@ export const ReadBlockResult = z.object({
   size: u64.optional(),
 });
 
+/** Params of `fs/writeBlock`: at most 1,048,576 bytes at a byte position; of an archive behind the last block. */
 export const WriteBlockParams = z.object({ handleId: text, offset: u64, chunk: base64 });
+/** Result of `fs/writeBlock`: an empty object. */
 export const WriteBlockResult = z.object({});
 
+/** Params of `fs/close`. */
 export const CloseParams = z.object({
   handleId: text,
   /** Of a stage: it takes the place of its target; false, or absent, drops it. Of `fs/unpack`: the archive is complete. */
@@ -140,6 +154,7 @@ export const CloseParams = z.object({
   /** Answer when the disk has it. */
   fsync: flag.nullish(),
 });
+/** Result of `fs/close`. */
 export const CloseResult = z.object({
   ...written,
   /** Of `fs/unpack`: entries made, and bytes of their files. */
@@ -147,6 +162,7 @@ export const CloseResult = z.object({
   bytes: u64.optional(),
 });
 
+/** Params of `fs/createDirectory`. */
 export const CreateDirectoryParams = z.object({
   path: text,
   /** Default true: parents are made as well, and an existing folder is fine. */
@@ -155,8 +171,10 @@ export const CreateDirectoryParams = z.object({
   permissions,
   operationId,
 });
+/** Result of `fs/createDirectory`: an empty object. */
 export const CreateDirectoryResult = z.object({});
 
+/** Params of `fs/remove`. */
 export const RemoveParams = z.object({
   path: text,
   /** Default true. */
@@ -166,8 +184,10 @@ export const RemoveParams = z.object({
   ...access,
   operationId,
 });
+/** Result of `fs/remove`: an empty object. */
 export const RemoveResult = z.object({});
 
+/** Params of `fs/copy`; a folder needs `recursive`. */
 export const CopyParams = z.object({
   sourcePath: text,
   destinationPath: text,
@@ -179,11 +199,13 @@ export const CopyParams = z.object({
   followSymlinks: flag.nullish(),
   operationId,
 });
+/** Result of `fs/copy`. */
 export const CopyResult = z.object({
   /** Entries that are no file, folder or link and were left out; absent for none. */
   skipped: u64.optional(),
 });
 
+/** Params of `fs/move`. */
 export const MoveParams = z.object({
   sourcePath: text,
   destinationPath: text,
@@ -192,11 +214,13 @@ export const MoveParams = z.object({
   overwrite: flag.nullish(),
   operationId,
 });
+/** Result of `fs/move`. */
 export const MoveResult = z.object({
   /** It lay on another file system and was copied and removed. */
   copied: flag.optional(),
 });
 
+/** Params of `fs/getMetadata`. */
 export const GetMetadataParams = z.object({
   path: text,
   ...access,
@@ -204,6 +228,7 @@ export const GetMetadataParams = z.object({
   ofLink: flag.nullish(),
   detail: flag.nullish(),
 });
+/** Result of `fs/getMetadata`; times in ms since 1970, and the members of `FileDetail` with `detail`. */
 export const GetMetadataResult = z.object({
   isDirectory: flag,
   isFile: flag,
@@ -215,9 +240,12 @@ export const GetMetadataResult = z.object({
   ...FileDetail.partial().shape,
 });
 
+/** Params of `fs/canonicalize`. */
 export const CanonicalizeParams = z.object({ path: text, sandbox: Sandbox.nullish() });
+/** Result of `fs/canonicalize`: the path with every link resolved, as a `file:` URI. */
 export const CanonicalizeResult = z.object({ path: text });
 
+/** Params of `fs/readDirectory`: all entries of a folder, or a page of them. */
 export const ReadDirectoryParams = z.object({
   path: text,
   sandbox: Sandbox.nullish(),
@@ -228,9 +256,13 @@ export const ReadDirectoryParams = z.object({
   /** `nextCursor` of the page before. */
   cursor: text.nullish(),
 });
+/** One entry of a folder. Without `detail` the kind is that of the target of a link. */
 export const DirectoryEntry = z.object({
+  /** With replacement characters where it is no UTF-8; `path` is exact then. */
   fileName: text,
+  /** Whether it is a folder, or a link to one. */
   isDirectory: flag,
+  /** Whether it is a regular file, or a link to one. */
   isFile: flag,
   /** The path of the entry, where `fileName` is not it: the name is no UTF-8. */
   path: text.optional(),
@@ -241,12 +273,14 @@ export const DirectoryEntry = z.object({
   modifiedAtMs: z.number().optional(),
   linkTarget: text.optional(),
 });
+/** Result of `fs/readDirectory`. */
 export const ReadDirectoryResult = z.object({
   entries: z.array(DirectoryEntry),
   /** Where the next page begins; absent on the last one. */
   nextCursor: text.optional(),
 });
 
+/** Params of `fs/walk`: what lies below a folder, within bounds. */
 export const WalkParams = z.object({
   path: text,
   options: z.object({
@@ -264,6 +298,7 @@ export const WalkParams = z.object({
   }),
   sandbox: Sandbox.nullish(),
 });
+/** One entry of `fs/walk`; `path` is a `file:` URI. */
 export const WalkEntry = z.object({
   path: text,
   kind: FileKind,
@@ -272,6 +307,7 @@ export const WalkEntry = z.object({
   modifiedAtMs: z.number().optional(),
   linkTarget: text.optional(),
 });
+/** Result of `fs/walk`; `errors` names folders that could not be read. */
 export const WalkResult = z.object({
   entries: z.array(WalkEntry),
   errors: z.array(z.object({ path: text, message: text })),
@@ -279,10 +315,14 @@ export const WalkResult = z.object({
   truncated: flag,
 });
 
+/** Params of `fs/watchMissing`: paths, at most 64, of which one is told when it comes into being. */
 export const WatchMissingParams = z.object({ watchId: u64, missing: z.array(text) });
+/** Result of `fs/watchMissing`; false: one of the paths exists already, or the host cannot watch. */
 export const WatchMissingResult = z.object({ watching: flag });
+/** Params of `fs/missingChanged`: one of the paths of this watch may have appeared; told once. */
 export const MissingChangedParams = z.object({ watchId: u64 });
 
+/** Params of `fs/watch`. */
 export const WatchParams = z.object({
   /** Chosen by the client, at most 64 bytes, unique on its connection. */
   watchId: text,
@@ -294,13 +334,17 @@ export const WatchParams = z.object({
 });
 /** Answered when the watch is in place: every later change is told. */
 export const WatchResult = z.object({ watchId: text });
+/** Params of `fs/unwatch`. */
 export const UnwatchParams = z.object({ watchId: text });
+/** Result of `fs/unwatch`: an empty object. */
 export const UnwatchResult = z.object({});
+/** One change; `path` is a `file:` URI. */
 export const WatchChange = z.object({
   kind: z.enum(['created', 'modified', 'removed']),
   path: text,
   isDirectory: flag,
 });
+/** Params of `fs/changed`: what has changed since the last one. */
 export const ChangedParams = z.object({
   watchId: text,
   changes: z.array(WatchChange),
@@ -310,6 +354,7 @@ export const ChangedParams = z.object({
   ended: text.optional(),
 });
 
+/** Params of `fs/pack`: a tar archive of a folder or a file, read in blocks. */
 export const PackParams = z.object({
   /** The archive is read by `fs/readBlock` from 0 on, to its `eof`, and closed like a file. */
   handleId: text,
@@ -323,8 +368,10 @@ export const PackParams = z.object({
   followSymlinks: flag.nullish(),
   sandbox: Sandbox.nullish(),
 });
+/** Result of `fs/pack`. */
 export const PackResult = z.object({ handleId: text });
 
+/** Params of `fs/unpack`: a tar archive, written in blocks, is unpacked as it comes. */
 export const UnpackParams = z.object({
   /** The archive is written by `fs/writeBlock` from 0 on, and ended by `fs/close` with `commit`. */
   handleId: text,
@@ -334,4 +381,5 @@ export const UnpackParams = z.object({
   overwrite: flag.nullish(),
   sandbox: Sandbox.nullish(),
 });
+/** Result of `fs/unpack`. */
 export const UnpackResult = z.object({ handleId: text });

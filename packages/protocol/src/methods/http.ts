@@ -2,8 +2,10 @@
 import { z } from 'zod';
 import { base64, flag, text, u64 } from './scalars.js';
 
+/** One header. */
 export const HttpHeader = z.object({ name: text, value: text });
 
+/** Params of `http/request`: a request the server makes, from where it stands. */
 export const HttpRequestParams = z.object({
   method: text,
   /** `http:` or `https:`. */
@@ -20,6 +22,7 @@ export const HttpRequestParams = z.object({
   /** Answer with status and headers, and send the body in `http/request/bodyDelta`. */
   streamResponse: flag.optional(),
 });
+/** Result of `http/request`; any status is one. */
 export const HttpRequestResult = z.object({
   status: u64,
   /** In the order of arrival, names in lower case. */
@@ -27,6 +30,7 @@ export const HttpRequestResult = z.object({
   /** Empty with `streamResponse`. */
   bodyBase64: base64,
 });
+/** Params of `http/request/bodyDelta`: the next bytes of a streamed body. */
 export const BodyDeltaParams = z.object({
   requestId: text,
   /** From 1, without holes. */

@@ -4,34 +4,60 @@ import type { CloseReason, Transport, TransportListener } from './transport.js';
 
 /** The readable half, in the shape of a Node stream. */
 export interface ByteSource {
+  /** Bytes, in pieces of any size. */
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
+  /** The input is over (`end`), or there is none any more (`close`). */
   on(event: 'end' | 'close', listener: () => void): unknown;
+  /** The input is lost. */
   on(event: 'error', listener: (error: Error) => void): unknown;
+  /** Holds bytes back. */
   pause(): unknown;
+  /** Lets them come again. */
   resume(): unknown;
+  /** Gives the input up. */
   destroy(): unknown;
 }
 
 /** The writable half, in the shape of a Node stream. */
 export interface ByteSink {
+  /** Bytes that were written and not taken yet. */
   readonly writableLength: number;
+  /** Queues a piece; `done` when it was taken, or failed. */
   write(chunk: string | Uint8Array, done: (error?: Error | null) => void): unknown;
+  /** Collects what is written until `uncork`, so that it leaves in one piece. */
   cork(): void;
+  /** Lets what was collected go. */
   uncork(): void;
+  /** Ends the output behind what was written; `done` when all of it was taken. */
   end(done: () => void): unknown;
+  /** Gives the output up, with what was not taken. */
   destroy(): unknown;
+  /** The output is lost. */
   on(event: 'error', listener: (error: Error) => void): unknown;
+  /** There is no output any more. */
   on(event: 'close', listener: () => void): unknown;
 }
 
+/** How {@link byteTransport} makes a transport. */
 export interface ByteTransportOptions {
+  /** {@link Transport.label}. */
   readonly label: string;
-  /** Longest line; a longer one ends the transport. */
+  /** Longest line in bytes; a longer one ends the transport as a `violation`. Default 64 MiB. */
   readonly maxMessageBytes?: number;
 }
 
 const LF = new Uint8Array([0x0a]);
 
+/**
+ * A transport of one message a line over the two halves of a pipe, a socket or a terminal. The end of the input is told
+ * by `ended`; the output stays open until the listener closes. A line that is too long or not UTF-8 ends it as a
+ * `violation`.
+ *
+ * @example
+ * ```ts
+ * const transport = byteTransport(process.stdin, process.stdout, { label: 'stdio' });
+ * ```
+ */
 export function byteTransport(source: ByteSource, sink: ByteSink, options: ByteTransportOptions): Transport {
   return new ByteTransport(source, sink, options);
 }

@@ -70,7 +70,9 @@ class MemoryEnd implements Transport {
 
   close(reason: CloseReason = { kind: 'closed', detail: 'closed here' }): void {
     if (this.#closed || this.#closing !== undefined) return;
-    if (this.#other !== undefined) this.#other.#end({ kind: 'ended', detail: 'the other end was closed' });
+    const told: CloseReason =
+      reason.kind === 'stopped' ? reason : { kind: 'ended', detail: 'the other end was closed' };
+    if (this.#other !== undefined) this.#other.#end(told);
     this.#closing = reason;
     this.#inbox = [];
     this.#inboxBytes = 0;

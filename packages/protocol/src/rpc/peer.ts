@@ -14,14 +14,17 @@ import { decodeEnvelope, type Envelope, encodeRequestId } from '../envelope.js';
 import { ErrorCode, WireError } from '../errors.js';
 import type { RequestId } from '../ids.js';
 import { INBOUND_QUEUE_BYTES, MAX_REPLY_BYTES } from '../limits.js';
+import { answerText } from './answerText.js';
 import { EnvelopeReader, EnvelopeWriter } from './envelopeStreams.js';
 import { RemoteError, TransportClosedError } from './peerErrors.js';
 import { refuseTooLarge } from './requestSize.js';
 import type { CloseReason, Transport } from './transport.js';
 
+/** What a {@link Peer} tells whoever owns it. */
 export interface PeerHandlers {
   /** A request; a WireError thrown or rejected goes to the other side as it is, anything else as `internalError`. */
   request(method: string, params: unknown): unknown;
+  /** A notification. Must not throw. */
   notification(method: string, params: unknown): void;
   /** A message that is not JSON-RPC; `detail` is the parser's text. */
   malformed(detail: string): void;
@@ -35,6 +38,7 @@ export interface PeerHandlers {
   closed(reason: CloseReason): void;
 }
 
+/** How a {@link Peer} hands messages over. */
 export interface PeerOptions {
   /**
    * Hands notifications over as they are read, ahead of answers that wait in the library's queue. For a side whose
@@ -54,7 +58,12 @@ const QUEUE_LOW_WATER = 512;
 const isRequestEnvelope = (envelope: Envelope): envelope is Extract<Envelope, { kind: 'request' }> =>
   envelope.kind === 'request';
 
+/**
+ * JSON-RPC over a transport, both ways: requests are paired with their answers, ids are echoed exactly, handlers run side
+ * by side. When the transport closes, everything that was read is handed over first, and then `closed` is told.
+ */
 export class Peer {
+  /** What it was made over. */
   readonly transport: Transport;
   readonly #handlers: PeerHandlers;
   readonly #options: PeerOptions;
@@ -82,6 +91,7 @@ export class Peer {
   #finished = false;
   readonly #holds = new Set<string>();
 
+  /** Takes over a transport that was not started yet; nothing is read before `start`. */
   constructor(transport: Transport, handlers: PeerHandlers, options: PeerOptions = {}) {
     this.transport = transport;
     this.#handlers = handlers;
@@ -99,7 +109,7 @@ export class Peer {
     this.#connection.listen();
   }
 
-  /** Begins reading. */
+  /** Begins reading. To be called once. */
   start(): void {
     this.transport.start({
       message: (text) => this.#receive(text),
@@ -118,12 +128,13 @@ export class Peer {
   /** Set by whoever queues bulk output on this transport. */
   drained: (() => void) | undefined;
 
-  /** Stops reading until every reason for it is released. */
+  /** Stops reading until `releaseReading` was called for every reason. What was read already is still handed over. */
   holdReading(reason: string): void {
     if (this.#holds.size === 0) this.transport.pause();
     this.#holds.add(reason);
   }
 
+  /** Takes one reason back, and reads again when none is left. */
   releaseReading(reason: string): void {
     if (this.#holds.delete(reason) && this.#holds.size === 0) this.transport.resume();
   }
@@ -144,6 +155,7 @@ export class Peer {
     return new Promise((resolve) => this.#whenAnswered.push(resolve));
   }
 
+  /** The transport has closed: no request can be sent, and no answer comes. */
   get closed(): boolean {
     return this.#closeReason !== undefined;
   }
@@ -175,6 +187,7 @@ export class Peer {
     }
   }
 
+  /** Sends a notification. Never throws; after the close it does nothing. */
   notify(method: string, params: unknown): void {
     this.transport.send(JSON.stringify({ method, params }));
   }
@@ -194,10 +207,12 @@ export class Peer {
     this.#afterReply.set(result, action);
   }
 
+  /** Sends what is queued, then closes the transport. Requests that are pending reject with TransportClosedError. */
   close(reason?: CloseReason): void {
     this.transport.close(reason);
   }
 
+  /** Closes the transport at once and drops what is queued. */
   abort(reason?: CloseReason): void {
     this.transport.abort(reason);
   }
@@ -322,22 +337,10 @@ export class Peer {
       this.transport.send(`{"error":${JSON.stringify(message.error)},"id":${id}}`);
       return;
     }
-    const result = encodeResult(message.result);
-    const fits = result !== undefined && result.length <= MAX_REPLY_BYTES;
-    if (fits) {
-      this.transport.send(`{"id":${id},"result":${result}}`);
-    } else {
-      const size = result === undefined ? 'more bytes than a string holds' : `${result.length} bytes`;
-      const {
-        code,
-        message: text,
-        data,
-      } = new WireError('replyTooLarge', `the answer has ${size}, at most ${MAX_REPLY_BYTES} are sent`, {
-        limitBytes: MAX_REPLY_BYTES,
-      });
-      this.transport.send(`{"error":${JSON.stringify({ code, message: text, data })},"id":${id}}`);
-    }
-    if (typeof message.result === 'object' && message.result !== null) this.#afterReply.get(message.result)?.(fits);
+    const answer = answerText(id, message.result, MAX_REPLY_BYTES);
+    this.transport.send(answer.fits ? answer.text : tooLarge(id, answer.length));
+    if (typeof message.result === 'object' && message.result !== null)
+      this.#afterReply.get(message.result)?.(answer.fits);
   }
 
   #tellAnswered(): void {
@@ -364,12 +367,13 @@ export class Peer {
   }
 }
 
-/** Undefined when the text would be longer than a string can be. */
-function encodeResult(result: unknown): string | undefined {
-  try {
-    return JSON.stringify(result);
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
+/** The error that is sent in the place of a result of this length. */
+function tooLarge(id: string, length: number | undefined): string {
+  const size = length === undefined ? 'more bytes than a string holds' : `${length} bytes`;
+  const { code, message, data } = new WireError(
+    'replyTooLarge',
+    `the answer has ${size}, at most ${MAX_REPLY_BYTES} are sent`,
+    { limitBytes: MAX_REPLY_BYTES },
+  );
+  return `{"error":${JSON.stringify({ code, message, data })},"id":${id}}`;
 }

@@ -6,12 +6,17 @@
  * - `cut`: the transport was lost (reset, broken pipe, error).
  * - `violation`: the other side broke a rule of the transport (message too large, not UTF-8); it was closed from here.
  * - `closed`: closed from here on purpose.
+ * - `stopped`: the server stops, and what it held ends with it; from the side that says it as `closed`, to the other where the
+ *   carrier can tell it.
  */
 export interface CloseReason {
-  readonly kind: 'ended' | 'cut' | 'violation' | 'closed';
+  /** Whose doing it was. */
+  readonly kind: 'ended' | 'cut' | 'violation' | 'closed' | 'stopped';
+  /** For a log line: an error text, a close code, what was broken. */
   readonly detail: string;
 }
 
+/** Who takes what a transport delivers. Its methods must not throw. */
 export interface TransportListener {
   /** One whole message, as text. */
   message(text: string): void;
@@ -44,8 +49,9 @@ export interface Transport {
    * never after the close. Carriers that can tell nothing lack it.
    */
   confirm?(arrived: () => void): void;
-  /** Stops and restarts delivery of messages; what arrives meanwhile waits with the sender. */
+  /** Stops delivery of messages; what arrives meanwhile waits with the sender. */
   pause(): void;
+  /** Delivers again, what waited first. */
   resume(): void;
   /** Sends what is queued, then closes. Idempotent; `closed` follows. */
   close(reason?: CloseReason): void;

@@ -146,10 +146,11 @@ export class Connection implements Attachment {
     this.#pushes.follow(process, how);
   }
 
-  sessionEnded(detail: string): void {
+  sessionEnded(detail: string, stopping: boolean): void {
     this.#parking.end();
+    const kind = stopping ? 'stopped' : 'closed';
     // `answered` never rejects.
-    void this.#peer.answered().then(() => this.#peer.close({ kind: 'closed', detail }));
+    void this.#peer.answered().then(() => this.#peer.close({ kind, detail }));
   }
 
   replaced(detail: string): void {

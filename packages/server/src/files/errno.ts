@@ -45,14 +45,17 @@ const table: Readonly<Record<string, Errno>> = {
 
 /** The name of the host's error; undefined for anything else that was thrown. */
 export function errnoOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error) || !('errno' in error)) return undefined;
+  // Not `instanceof`: under Jest the errors of the host are those of another realm.
+  if (typeof error !== 'object' || error === null || !('code' in error) || !('errno' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
 /** The error of the wire for one of the host; what is no error of the host is returned as it is. */
 export function fileError(error: unknown, path?: BytePath): unknown {
   const name = errnoOf(error);
-  return name === undefined ? error : errnoError(name, path, error instanceof Error ? error.message : undefined);
+  if (name === undefined) return error;
+  const text = typeof error === 'object' && error !== null && 'message' in error ? error.message : undefined;
+  return errnoError(name, path, typeof text === 'string' ? text : undefined);
 }
 
 /** The error of the wire for an errno by name; `detail` is the text for one that is not in the table. */

@@ -4,8 +4,8 @@ import { encodeBase64, limits } from '@exec-server/protocol';
 import { errnoOf } from './errno.js';
 import type { ReadableFile } from './readableFile.js';
 
-/** Bytes encoded at a time: a multiple of 3, as every piece but the last must be, so that their texts join. */
-const PIECE_BYTES = 3 * 256 * 1024;
+/** Bytes encoded at a time: a multiple of 3, as every piece but the last must be, so that their texts join. A whole block fits. */
+const PIECE_BYTES = 3 * 352 * 1024;
 /** The same for files that do not say how much they have: those of `/proc` are short. */
 const UNSIZED_PIECE_BYTES = 3 * 16 * 1024;
 

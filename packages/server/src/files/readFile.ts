@@ -1,6 +1,6 @@
 /** `fs/readFile`: a whole file, a range of one, or what a FIFO or device has at once. */
 import type { BigIntStats } from 'node:fs';
-import { limits, type ParamsOf, type ResultOf, WireError } from '@exec-server/protocol';
+import { limits, type ParamsOf, type ResultOf, WireError, withPayload } from '@exec-server/protocol';
 import { type BytePath, pathText } from '../paths.js';
 import { identityOf } from './detail.js';
 import { errnoError } from './errno.js';
@@ -53,7 +53,8 @@ export function readFileAt(
       most: range.maxBytes,
       size: Number(stats.size),
     });
-    return { dataBase64: read.dataBase64, size: read.size, eof: read.eof, identity: identityOf(stats) };
+    const { dataBase64, size, eof } = read;
+    return withPayload({ dataBase64, size, eof, identity: identityOf(stats) }, 'dataBase64');
   });
 }
 
@@ -80,7 +81,7 @@ async function readWhole(
     throw tooLarge(path, bytes);
   }
   if (stop === 'empty') throw errnoError('EAGAIN', path);
-  return { dataBase64 };
+  return withPayload({ dataBase64 }, 'dataBase64');
 }
 
 function tooLarge(path: BytePath, size: number): WireError {

@@ -1,6 +1,6 @@
 /** A file that `fs/open` opened for reading: blocks of the very file, whatever becomes of its path. */
 import type { BigIntStats } from 'node:fs';
-import type { ParamsOf, ResultOf } from '@exec-server/protocol';
+import { type ParamsOf, type ResultOf, withPayload } from '@exec-server/protocol';
 import type { BytePath } from '../paths.js';
 import { identityOf, permissionsOf, versionOf } from './detail.js';
 import { errnoError, onPath } from './errno.js';
@@ -56,10 +56,10 @@ class ReadHandle implements OpenHandle {
       if (!this.#stats.isFile() && !this.#stats.isBlockDevice()) return this.#readStream(offset, len);
       if (this.#detailed) {
         const { dataBase64, stop, size } = await readRange(this.#file, { offset, most: len });
-        return { chunk: dataBase64, eof: stop === 'end', size };
+        return withPayload({ chunk: dataBase64, eof: stop === 'end', size }, 'chunk');
       }
       const { dataBase64, stop } = await readBytes(this.#file, { from: offset, most: len });
-      return { chunk: dataBase64, eof: stop === 'end' };
+      return withPayload({ chunk: dataBase64, eof: stop === 'end' }, 'chunk');
     });
   }
 
@@ -78,6 +78,6 @@ class ReadHandle implements OpenHandle {
     if (offset !== this.#streamed) throw errnoError('ESPIPE');
     const { dataBase64, bytes, stop } = await readOnce(this.#file, len);
     this.#streamed += bytes;
-    return { chunk: dataBase64, eof: stop === 'end' };
+    return withPayload({ chunk: dataBase64, eof: stop === 'end' }, 'chunk');
   }
 }

@@ -32,18 +32,24 @@ import { readStat } from './tree/procfs.js';
 /** What a spawn with three socket pairs takes for a moment. */
 const SOCKETS_DESCRIPTORS = 10;
 
+/** How children of this host get their pipes. */
 export interface HostPlatformOptions {
   /** False: Node's socket pairs even where real pipes can be had. Default true. */
   readonly realPipes?: boolean;
+  /** @internal */
   readonly pipePool?: PipePoolOptions;
 }
 
+/** The platform {@link createHostPlatform} makes. */
 export interface HostPlatform extends Platform {
   /** Whether children get real pipes; makes the first ones, so that it also warms the pool. */
   probePipes(): Promise<boolean>;
 }
 
-/** This host. Helpers start with the first `spawn` or `probePipes`. */
+/**
+ * The platform of this host, which {@link createExecServer} takes by itself. Pass one with other options, or wrapped in
+ * one of your own, as {@link ExecServerOptions.platform}. Helpers start with the first `spawn` or `probePipes`.
+ */
 export function createHostPlatform(options: HostPlatformOptions = {}): HostPlatform {
   const pool = options.realPipes === false ? undefined : new PipePool(options.pipePool);
   return {

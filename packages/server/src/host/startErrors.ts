@@ -1,5 +1,6 @@
 /** Errno of a refused start → WireError. Texts are those of the C library, as the reference sends them. */
 import { constants } from 'node:os';
+import { types } from 'node:util';
 import { type Reason, WireError } from '@exec-server/protocol';
 
 const texts: Readonly<Record<string, string>> = {
@@ -30,7 +31,8 @@ export function osErrorText(code: string): string {
 
 /** The errno name of a thrown value, such as `ENOENT`; undefined for anything else. */
 export function errnoCode(thrown: unknown): string | undefined {
-  if (!(thrown instanceof Error) || !('code' in thrown)) return undefined;
+  // Not `instanceof`: under Jest the errors of the host are those of another realm.
+  if (!types.isNativeError(thrown) || !('code' in thrown)) return undefined;
   return typeof thrown.code === 'string' ? thrown.code : undefined;
 }
 

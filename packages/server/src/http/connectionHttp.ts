@@ -1,5 +1,13 @@
 /** The http requests of one connection: how many at a time, the ids of those that stream, and their end with it. */
-import { clampTimerMs, encodeBase64, limits, type ParamsOf, type ResultOf, WireError } from '@exec-server/protocol';
+import {
+  clampTimerMs,
+  encodeBase64,
+  limits,
+  type ParamsOf,
+  type ResultOf,
+  WireError,
+  withPayload,
+} from '@exec-server/protocol';
 import PQueue from 'p-queue';
 import { Parked } from '../connection/parking.js';
 import type { HandlerContext } from '../handlerContext.js';
@@ -76,7 +84,7 @@ export class ConnectionHttp {
       const result = (): HttpResult => {
         check();
         finish();
-        return { ...headOf(reply), bodyBase64: encodeBase64(collector.bytes) };
+        return withPayload({ ...headOf(reply), bodyBase64: encodeBase64(collector.bytes) }, 'bodyBase64');
       };
       if (await collector.readSmall()) return result();
       return await this.#bodies.add(async () => {

@@ -1,4 +1,5 @@
 /** One `http/request` from its arrival to its last byte: what ends it early, and what the client is told then. */
+import { types } from 'node:util';
 import { WireError } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
 import type { Ending } from '../files/connectionFiles.js';
@@ -100,12 +101,12 @@ export class HttpJob implements Ending {
 }
 
 function textOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
+  if (!types.isNativeError(error)) return String(error);
   // Several addresses that were tried in vain have no text of their own.
   return error.message === '' ? (codeOf(error) ?? error.name) : error.message;
 }
 
 function codeOf(error: unknown): string | undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const code = types.isNativeError(error) && 'code' in error ? error.code : undefined;
   return typeof code === 'string' ? code : undefined;
 }

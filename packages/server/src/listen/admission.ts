@@ -1,9 +1,12 @@
 /** Which HTTP requests reach the WebSocket: path, Origin, Host. Pure. */
 
 export interface AdmissionRules {
-  /** Origins of browsers that may connect; every other request with an `Origin` is refused. */
+  /** Origins of browsers that may connect; every other request with an `Origin` is refused with 403. Default none. */
   readonly allowedOrigins: readonly string[];
-  /** Host names under which the server may be addressed, besides IP addresses and `localhost`. */
+  /**
+   * Host names under which the server may be addressed, besides IP addresses and `localhost`; others are refused with
+   * 403. Default none.
+   */
   readonly allowedHosts: readonly string[];
 }
 

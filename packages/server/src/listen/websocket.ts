@@ -1,7 +1,14 @@
 /** A WebSocket listener: decides who gets in, hands each peer's Transport on, keeps connections alive with pings. */
 import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { limits, type SocketLike, socketTransport, type Transport } from '@exec-server/protocol';
+import {
+  limits,
+  type SocketLike,
+  socketTransport,
+  tokenOffered,
+  type Transport,
+  WEBSOCKET_SUBPROTOCOL,
+} from '@exec-server/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../clock.js';
 import type { Authenticate } from '../auth/bearer.js';
@@ -12,11 +19,18 @@ import { Liveness, LOOK_EVERY_MS } from './liveness.js';
 /** What is listened on unless an address is given. */
 export const DEFAULT_HOST = '127.0.0.1';
 
+/** How much of a refused origin the log repeats, in characters: whoever sends it chooses it. */
+const MOST_ORIGIN = 200;
+
+/** Where to listen, and who gets in. */
 export interface WebSocketListenOptions extends Partial<AdmissionRules> {
-  /** An IP address. Default `127.0.0.1`. */
+  /** IP address to bind. Default `127.0.0.1`; one beyond loopback needs `authenticate` or `allowUnauthenticated`. */
   readonly host?: string | undefined;
-  /** 0 picks a free one. Default 0. */
+  /** Port to bind; 0 picks a free one, which `url` then names. Default 0. */
   readonly port?: number | undefined;
+  /**
+   * Decides about each upgrade: {@link capabilityToken}, {@link bearerToken}, or your own. Default: everybody gets in.
+   */
   readonly authenticate?: Authenticate | undefined;
   /** Listen beyond loopback without authentication: whoever reaches the port can run commands. Default false. */
   readonly allowUnauthenticated?: boolean | undefined;
@@ -27,6 +41,7 @@ export interface WebSocketListenOptions extends Partial<AdmissionRules> {
   readonly allowHttp?: boolean | undefined;
 }
 
+/** A port that is listened on. */
 export interface WebSocketListener {
   /** `ws://HOST:PORT` with the real port. */
   readonly url: string;
@@ -51,7 +66,7 @@ export async function listenWebSocket(
   const host = options.host ?? DEFAULT_HOST;
   if (!isLoopback(host) && options.authenticate === undefined && options.allowUnauthenticated !== true) {
     throw new Error(
-      `refusing to listen on ${host} without authentication: whoever reaches it could run commands; configure a token, or allow it explicitly`,
+      `refusing to listen on ${host} without authentication: whoever reaches it could run commands; listen on 127.0.0.1, or pass \`authenticate\`, or \`allowUnauthenticated\` if that is wanted`,
     );
   }
   const rules: AdmissionRules = {
@@ -62,6 +77,8 @@ export async function listenWebSocket(
     noServer: true,
     maxPayload: limits.MAX_MESSAGE_BYTES,
     perMessageDeflate: false,
+    // Never the offer that holds a token. A client that offers nothing known is answered without any.
+    handleProtocols: (offers) => (offers.has(WEBSOCKET_SUBPROTOCOL) ? WEBSOCKET_SUBPROTOCOL : false),
   });
   const server = createServer((request, response) => {
     const admission = admit(headOf(request, false), rules);
@@ -92,18 +109,26 @@ export async function listenWebSocket(
     request: IncomingMessage,
     socket: Socket,
   ): Promise<{ status: number; body: string } | undefined> {
+    const refused = (reason: string): void =>
+      hooks.log('warn', 'connection refused', { peer: addressOf(socket), reason });
     const admission = admit(headOf(request, true), rules);
-    if (admission.kind === 'answer') return admission;
+    if (admission.kind === 'answer') {
+      // A page is told nothing; who runs the server is.
+      if (admission.status === 403) refused(admission.body === '' ? originText(request) : admission.body);
+      return admission;
+    }
     if (request.headers['sec-websocket-version'] !== '13') {
       return { status: 400, body: "`Sec-WebSocket-Version` header did not include '13'" };
     }
-    const result = await options.authenticate?.({ authorization: request.headers.authorization });
+    const result = await options.authenticate?.({ authorization: authorizationOf(request) });
     if (result?.ok === false) {
-      hooks.log('warn', 'connection refused', { peer: addressOf(socket), reason: result.body });
+      refused(result.body);
       return result;
     }
     if (hooks.connections() >= limits.MAX_CONNECTIONS) {
-      return { status: 503, body: `the server has ${limits.MAX_CONNECTIONS} connections, which is its limit` };
+      const body = `the server has ${limits.MAX_CONNECTIONS} connections, which is its limit`;
+      refused(body);
+      return { status: 503, body };
     }
     return undefined;
   }
@@ -123,6 +148,21 @@ export async function listenWebSocket(
 function headOf(request: IncomingMessage, upgrade: boolean): Parameters<typeof admit>[0] {
   const { origin, host } = request.headers;
   return { method: request.method ?? 'GET', target: request.url ?? '/', origin, host, upgrade };
+}
+
+/**
+ * A page in a browser cannot set `Authorization`; what it offers as a subprotocol counts as that. The browser itself may put what it
+ * knows for a proxy in between there; a token in the header wins.
+ */
+function authorizationOf({ headers }: IncomingMessage): string | undefined {
+  const { authorization } = headers;
+  const offered = tokenOffered(headers['sec-websocket-protocol']);
+  const hasToken = authorization !== undefined && /^bearer\b/i.test(authorization);
+  return offered === undefined || hasToken ? authorization : `Bearer ${offered}`;
+}
+
+function originText({ headers: { origin = '' } }: IncomingMessage): string {
+  return `origin ${origin.slice(0, MOST_ORIGIN)} is not allowed; start the server with --allow-origin for it`;
 }
 
 function addressOf(socket: Socket): string {

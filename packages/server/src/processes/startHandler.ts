@@ -60,10 +60,13 @@ async function forkInto(
     server.reaper.watch(process);
     if (timeoutMs !== undefined) killAfter(process, timeoutMs, server, session.processes.startOf(process).mark);
     session.began(process);
+    server.log('debug', 'process started', { processId: process.id, pid: child.pid });
     return { processId: process.id, sandboxType: 'none', pid: child.pid };
   } catch (error) {
     session.processes.free(process);
     process.fail();
+    if (error instanceof WireError)
+      server.log('debug', 'process not started', { processId: process.id, reason: error.reason });
     if (error instanceof WireError && error.reason === 'startCancelled') {
       throw new WireError('startCancelled', `process ${process.id} start was cancelled`);
     }

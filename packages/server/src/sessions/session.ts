@@ -12,7 +12,8 @@ export interface Observer {
   /** Begins to push the events of a process. `held`: only after the client's first read. */
   follow(process: Process, options: { readonly held: boolean }): void;
   /** The session is over; the connection has nothing left to do. */
-  sessionEnded(detail: string): void;
+  /** `stopping`: because the server stops. */
+  sessionEnded(detail: string, stopping: boolean): void;
 }
 
 /** What a session needs of the connection that controls it. */
@@ -180,14 +181,14 @@ export class Session {
   }
 
   /** Kills every group. Idempotent; returns what was running, to be waited for. */
-  end(detail: string): Process[] {
+  end(detail: string, stopping = false): Process[] {
     if (this.#ended) return [];
     this.#ended = true;
     this.#cancelExpiry?.();
     const ended = this.processes.end();
-    this.#attachment?.sessionEnded(detail);
+    this.#attachment?.sessionEnded(detail, stopping);
     this.#attachment = undefined;
-    for (const observer of this.#observers) observer.sessionEnded(detail);
+    for (const observer of this.#observers) observer.sessionEnded(detail, stopping);
     this.#observers.clear();
     return ended;
   }

@@ -31,7 +31,7 @@ class FakeConnection implements Attachment {
     this.takenOverWith = detail;
   }
 
-  sessionEnded(detail: string): void {
+  sessionEnded(detail: string, _stopping: boolean): void {
     this.endedWith = detail;
   }
 

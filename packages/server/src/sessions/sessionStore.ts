@@ -134,7 +134,7 @@ export class SessionStore {
   }
 
   /** Kills the session's processes and forgets it; its id stays known as over. */
-  end(session: Session, detail: string): void {
+  end(session: Session, detail: string, stopping = false): void {
     if (!this.#sessions.delete(session.id)) return;
     this.#byObserveId.delete(session.observeId);
     for (const id of [session.id, session.observeId]) this.#over.add(id);
@@ -143,7 +143,7 @@ export class SessionStore {
       if (this.#over.size <= 2 * limits.EXPIRED_SESSIONS_REMEMBERED) break;
       this.#over.delete(oldest);
     }
-    const ended = session.end(detail);
+    const ended = session.end(detail, stopping);
     // Never rejects.
     const removing = session.files.end().finally(() => this.#removing.delete(removing));
     this.#removing.add(removing);
@@ -155,7 +155,7 @@ export class SessionStore {
   /** Ends all sessions; resolves when every child was reaped and every temporary file removed, or after `patienceMs`. */
   async close(patienceMs: number): Promise<void> {
     this.#stopping = true;
-    for (const session of [...this.#sessions.values()]) this.end(session, 'the server is shutting down');
+    for (const session of [...this.#sessions.values()]) this.end(session, 'the server is shutting down', true);
     const reaped = this.#dying.size === 0 ? undefined : new Promise<void>((resolve) => this.#whenReaped.push(resolve));
     await new Promise<void>((resolve) => {
       const cancel = this.#options.clock.after(patienceMs, resolve, true);

@@ -3,7 +3,7 @@
  * file, whatever their size.
  */
 import { Buffer } from 'node:buffer';
-import { type ResultOf, WireError } from '@exec-server/protocol';
+import { type ResultOf, WireError, withPayload } from '@exec-server/protocol';
 import { createTarPacker, type TarPackController } from 'modern-tar';
 import { pathText } from '../../paths.js';
 import { fileError } from '../errno.js';
@@ -36,7 +36,7 @@ export class PackHandle implements OpenHandle {
   /** From the place where the last block ended; or that block again. */
   readonly read = async (offset: number, len: number): Promise<ResultOf<'fs/readBlock'>> => {
     if (this.#failure !== undefined) throw this.#failure;
-    if (this.#last?.offset === offset && this.#last.len === len) return { ...this.#last.result };
+    if (this.#last?.offset === offset && this.#last.len === len) return withPayload({ ...this.#last.result }, 'chunk');
     if (offset !== this.#offset) {
       throw new WireError('invalidArgument', `an archive is read in order: the next block is at ${this.#offset}`, {
         field: 'offset',
@@ -50,10 +50,11 @@ export class PackHandle implements OpenHandle {
       throw this.#failure;
     }
     const bytes = this.#take(len);
-    const result = { chunk: bytes.toString('base64'), eof: this.#isMade && this.#heldBytes === 0 };
+    const eof = this.#isMade && this.#heldBytes === 0;
+    const result = { chunk: bytes.toString('base64'), eof };
     this.#last = { offset, len, result };
     this.#offset += bytes.length;
-    return { ...result };
+    return withPayload({ ...result }, 'chunk');
   };
 
   readonly close = async ({ commit }: CloseHow): Promise<ResultOf<'fs/close'>> => {

@@ -31,7 +31,9 @@ describe('the terminal library', () => {
   it('fails the start that needs it, and only that', async () => {
     const request = { argv: ['true'], cwd: '/', env: {}, stdin: 'pipe' } as const;
     const starting = spawnPty(request, undefined, () => Promise.reject(new Error('no binary')));
-    expect((await failure(starting)).message).toBe('this server cannot give a process a terminal: no binary');
+    expect((await failure(starting)).message).toBe(
+      'this server cannot give a process a terminal: the optional package @lydell/node-pty is not installed where the server is, or does not load (no binary)',
+    );
     const child = await spawnPty(request);
     await new Promise((resolve) =>
       child.outputs[0]?.start({ bytes: () => undefined, ended: () => resolve(undefined) }),

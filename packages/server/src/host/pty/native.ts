@@ -66,7 +66,10 @@ async function load(importer: PtyImporter): Promise<PtyNative> {
     module = await importer();
   } catch (error) {
     // The package's own error has no code: whatever is thrown means that it is not there.
-    throw unavailable(error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error));
+    const text = error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error);
+    throw unavailable(
+      `the optional package @lydell/node-pty is not installed where the server is, or does not load (${text})`,
+    );
   }
   if (!hasNative(module)) throw unavailable('the terminal library lacks its native functions');
   return module.native;

@@ -21,9 +21,13 @@ const SPOOL_BYTES_PER_SERVER = 4 * GIB;
 
 const FOLDER_PREFIX = 'exec-server-spool-';
 
+/** Most bytes of undelivered output on disk. At the bound the oldest goes, and is told as a gap. */
 export interface SpoolLimits {
+  /** Of one process. Default 256 MiB. */
   readonly processBytes: number;
+  /** Of one session. Default 1 GiB. */
   readonly sessionBytes: number;
+  /** Of the server. Default 4 GiB. */
   readonly serverBytes: number;
 }
 

@@ -250,6 +250,15 @@ describe('a refused upgrade on the way back', () => {
 });
 
 describe('something that is no WebSocket server', () => {
+  it.each([
+    ['a URL with a fragment', { url: 'ws://127.0.0.1:9/#part' }],
+    ['a token with the line break of its file', { url: 'ws://127.0.0.1:9/', token: 'secret\n' }],
+  ])('is not asked, and never will be, by %s', async (_what, options) => {
+    const error: unknown = await connect(options).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'REFUSED', data: { url: 'ws://127.0.0.1:9/' } });
+    expect(String(error)).not.toContain('secret');
+  });
+
   it.each(['no url', 'ftp://127.0.0.1', ''])('has no address to connect to: %j', async (url) => {
     await expect(connect({ url })).rejects.toMatchObject({ code: 'REFUSED' });
   });
@@ -271,7 +280,9 @@ describe('something that is no WebSocket server', () => {
     const url = (await refuseWith(200, '')).replace('ws:', 'wss:');
     await expect(connect({ url })).rejects.toMatchObject({
       code: 'REFUSED',
-      message: expect.stringMatching(/^wss:.* is not an exec server: .*check the URL$/) as unknown,
+      message: expect.stringMatching(
+        /^wss:\S* does not speak TLS, which wss: asks for \(\w+\); use ws: .*, or check the URL$/,
+      ) as unknown,
     });
   });
 
