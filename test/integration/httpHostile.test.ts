@@ -102,7 +102,8 @@ describe('a request that is given up', () => {
       const { error } = await ask(web, { method: 'POST', bodyBase64, timeoutMs: 1 });
       expect(error?.data?.['reason']).toBe('httpTimedOut');
     }
-    expect(used() - before).toBeLessThan(24 * MIB);
+    // What the last one held goes in its own time.
+    await until(() => used() - before < 24 * MIB, 'the bodies to be let go of');
     raw.transport.abort();
     await until(() => web.open.size === 0, 'the requests to end');
     await served.expectClean();
@@ -130,7 +131,8 @@ describe('a body that is streamed', () => {
       const asked = await ask(web, { method: 'POST', bodyBase64, streamResponse: true, requestId: String(id) });
       expect(asked.result).toMatchObject({ status: 200 });
     }
-    expect(used() - before).toBeLessThan(24 * MIB);
+    // What the last one held goes in its own time.
+    await until(() => used() - before < 24 * MIB, 'the bodies to be let go of');
     raw.transport.abort();
     await until(() => web.open.size === 0, 'all to end');
     await served.expectClean();
