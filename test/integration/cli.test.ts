@@ -233,6 +233,25 @@ describe('exec-server --listen', () => {
     expect((await server).exitCode).toBe(0);
   });
 
+  it('says it while it stops as well, and is not ended by the question', async () => {
+    const server = execa(process.execPath, [serverProgram, '--listen', 'ws://127.0.0.1:0', '--log-level', 'info']);
+    const url = String((await server.iterable()[Symbol.asyncIterator]().next()).value);
+    const proxy = await startFaultProxy({ target: url });
+    const client = await connect({ url: proxy.url });
+    // A peer that does not take the close keeps the server for a second.
+    proxy.stall();
+    server.kill('SIGTERM');
+    const said: string[] = [];
+    for await (const line of server.iterable({ from: 'stderr' })) {
+      said.push(line);
+      if (line.includes('"msg":"stopping"')) server.kill('SIGUSR2');
+    }
+    expect((await server).exitCode).toBe(0);
+    expect(said.join('\n')).toContain('what this server holds');
+    await proxy.close();
+    await client.close();
+  });
+
   it('kills every child when it is told to stop, also those of detached sessions', async () => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       const server = await serve();

@@ -23,6 +23,9 @@ export function initializeFailure(
   if (refused.data.reason === 'otherEpoch') {
     return { error: serverRestarted(label, refused.data, refused), retryable: false };
   }
+  if (sessionId !== undefined && refused.data.reason === 'serverStopping') {
+    return { error: serverStopped(label, 'it is shutting down', refused.data, refused), retryable: false };
+  }
   if (refused.code === 'TAKEN_OVER') {
     const message = `another client took the session at ${label} over; its processes run on there; connect with \`takeOver\` to take it back, or with \`attach: 'observe'\` to look on`;
     return { error: new ClientError('TAKEN_OVER', message, refused.data, refused), retryable: false };
@@ -59,6 +62,12 @@ export function serverRestarted(label: string, data: ClientErrorData = {}, cause
   return new ClientError('SERVER_GONE', message, { url: label, ...data, retryable: false }, cause);
 }
 
+/** The server that held the session has said that it stops. */
+function serverStopped(label: string, detail: string, data: ClientErrorData, cause?: unknown): ClientError {
+  const message = `${label} was stopped (${detail}); the processes of this session were ended with it; make a new client once it is back`;
+  return new ClientError('SERVER_GONE', message, { ...data, retryable: false }, cause);
+}
+
 /** Servers repeat the session id in their refusals; it is a secret, and errors go into logs. */
 function refusal({ code, message, data }: RemoteError, sessionId: string | undefined, label: string): ClientError {
   const shown = sessionId === undefined ? message : message.replaceAll(sessionId, '…');
@@ -91,8 +100,7 @@ export function lossError(
     return new ClientError('SERVER_GONE', message, data);
   }
   if (kind === 'stopped') {
-    const message = `${label} was stopped (${detail}); the processes of this session were ended with it; make a new client once it is back`;
-    return new ClientError('SERVER_GONE', message, { ...data, retryable: false });
+    return serverStopped(label, detail, data);
   }
   const next = redials
     ? 'its session is kept until its lease ends'

@@ -152,6 +152,16 @@ class Still implements Transport {
   }
 }
 
+it('a connection that ends before its handshake leaves the time to the next one', () => {
+  const clock = new FakeClock();
+  const kept = new KeepAlive({ transport: new Still(), gone: Promise.resolve() }, clock, 2 * limits.SUSPECT_MS);
+  expect(kept.nextSilenceMs).toBe(2 * limits.SUSPECT_MS);
+  kept.start({ ask: () => Promise.resolve(), isStuck: () => false });
+  expect(kept.nextSilenceMs).toBe(limits.SUSPECT_MS);
+  kept.stop();
+  expect(clock.pending).toBe(0);
+});
+
 describe('a connection whose reading is held back here', () => {
   it('is not given up, and is after 25 s of silence once it is read again', () => {
     const clock = new FakeClock();

@@ -24,6 +24,7 @@ export class KeepAlive {
   readonly #clock: Clock;
   readonly #silenceMs: number;
   readonly #liveness: Liveness;
+  #started = false;
   #gaveUp = false;
   #cancel: (() => void) | undefined;
 
@@ -40,6 +41,7 @@ export class KeepAlive {
 
   /** Begins to look. */
   start(question: Question): void {
+    this.#started = true;
     let asking = false;
     const ping = (): void => {
       if (this.#pulse !== undefined) return this.#pulse.ping();
@@ -63,8 +65,12 @@ export class KeepAlive {
     this.#cancel = this.#clock.timer(LOOK_EVERY_MS, look);
   }
 
-  /** What the connection that follows this one is to be made with: twice as much after a silence, up to 120 s. */
+  /**
+   * What the connection that follows this one is to be made with: twice as much after a silence, up to 120 s, and the same where this
+   * one ended before it began to look.
+   */
   get nextSilenceMs(): number {
+    if (!this.#started) return this.#silenceMs;
     return this.#gaveUp ? Math.min(2 * this.#silenceMs, limits.IDLE_LIMIT_MS) : limits.SUSPECT_MS;
   }
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Client } from './client.js';
-import { connectWith } from './connect.js';
+import { type ConnectOptions, connectWith } from './connect.js';
 import { LazyClient, lazyClient } from './lazyClient.js';
 import { settle } from './testSupport/connectFake.js';
 import { extendedReply, FakeServer } from './testSupport/fakeServer.js';
@@ -71,7 +71,9 @@ it('replaces a client that failed, and runs on the new one', async () => {
 it('does not replace a stdio client: what it held ended with it', async () => {
   const server = new FakeServer();
   const connectTo = (): Promise<Client> => connectWith({ transport: server.dial, reconnect: false }, {});
-  const lazy = new LazyClient({ command: ['unused'] }, connectTo);
+  // What a program without types may pass on.
+  const options: ConnectOptions = Object.assign({ url: undefined }, { command: ['unused'] as const });
+  const lazy = new LazyClient(options, connectTo);
   const getting = lazy.get();
   const connection = await server.accept();
   await connection.handshake(extendedReply('s1'));

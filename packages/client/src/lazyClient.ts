@@ -84,7 +84,9 @@ export class LazyClient implements AsyncDisposable {
 }
 
 function canDialAgain(options: ConnectOptions): boolean {
-  return 'url' in options || ('transport' in options && typeof options.transport === 'function');
+  // A member that is there and undefined says nothing.
+  if ('url' in options && options.url !== undefined) return true;
+  return 'transport' in options && typeof options.transport === 'function';
 }
 
 /**

@@ -189,7 +189,10 @@ export class Session {
       notification: (method, params) => this.notices.route(method, params, connection),
       lost: (reason) => {
         this.#silenceMs = connection.nextSilenceMs;
-        const error = lossError(reason, this.dialer, this.#server !== undefined, carrier.report?.());
+        // Other servers may mean something else by that close code, and keep their sessions.
+        const isOurs = reason.kind !== 'stopped' || this.#server?.extended !== undefined;
+        const told = isOurs ? reason : { ...reason, kind: 'ended' as const };
+        const error = lossError(told, this.dialer, this.#server !== undefined, carrier.report?.());
         this.notices.lost(connection, error);
         lost(error, reason.kind === 'violation');
       },

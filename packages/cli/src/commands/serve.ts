@@ -31,6 +31,7 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 export async function serve(options: ServeOptions): Promise<number> {
   refuseProcessOne(process.pid, options.allowPid1);
+  const gauges = answerGauges();
   if (options.spoolDir !== undefined) await checkSpool(options.spoolDir);
   const log = stderrLog(options.logLevel);
   const warn = (text: string): void => log('warn', text);
@@ -43,7 +44,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     log,
   });
   const stopped = stopSignal(log);
-  const endAnswering = answerGauges(server);
+  gauges.of(server);
   try {
     const { listen } = options;
     if (listen.kind === 'stdio') {
@@ -60,7 +61,6 @@ export async function serve(options: ServeOptions): Promise<number> {
       await Promise.race([stopped, ...orphaned]);
     }
   } finally {
-    endAnswering();
     await server.close();
   }
   return ExitCode.ok;
@@ -127,14 +127,20 @@ function stderrLog(level: string): Log {
   };
 }
 
-/** At SIGUSR2 one line says what the server holds, whatever the log level: somebody has asked. The returned function ends that. */
-function answerGauges(server: ExecServer): () => void {
-  // Windows has no such signal.
-  if (process.platform === 'win32') return () => {};
+/**
+ * At SIGUSR2 one line says what the server holds, whatever the log level: somebody has asked. Set up before the server is ready,
+ * and kept while it closes: a signal that nobody handles ends the program, and would leave its children behind.
+ */
+function answerGauges(): { of(server: ExecServer): void } {
+  let server: ExecServer | undefined;
   const log = stderrLog('info');
-  const answer = (): void => log('info', 'what this server holds', { ...server.gauges() });
-  process.on('SIGUSR2', answer);
-  return () => process.off('SIGUSR2', answer);
+  const answer = (): void => {
+    if (server === undefined) log('info', 'this server is not ready yet');
+    else log('info', 'what this server holds', { ...server.gauges() });
+  };
+  // Windows has no such signal.
+  if (process.platform !== 'win32') process.on('SIGUSR2', answer);
+  return { of: (ready) => void (server = ready) };
 }
 
 /** Resolves at the first signal that asks to stop; at the second the program ends at once. */

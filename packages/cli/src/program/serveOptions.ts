@@ -103,6 +103,8 @@ async function serveBy(options: Options, program: Command, finish: Finish): Prom
     },
     listen.kind,
   );
+  // Loading takes a moment, in which the signal would end the program; it is answered from there on.
+  if (process.platform !== 'win32') process.on('SIGUSR2', () => {});
   const { serve } = await import('../commands/serve.js');
   finish(
     await serve({

@@ -5,6 +5,7 @@ import { ClientError, isClientError, toClientError } from '../errors.js';
 import type { Session } from '../session.js';
 import { isInteger, isObject, isText } from '../shapes.js';
 import type { ExpectedResponse, HttpResponses } from './responses.js';
+import { onAbort } from '../signals.js';
 
 /** A header: name, value, and a variable of the server's environment whose value is put behind it. */
 export type HttpHeaderInput = readonly [name: string, value: string, valueEnvVar?: string];
@@ -155,7 +156,5 @@ function endWith(expected: ExpectedResponse, signal: AbortSignal | undefined): v
     const message = 'the http response was aborted by the caller';
     expected.record.fail(new ClientError('ABORTED', message, { method: 'http/request' }, signal.reason));
   };
-  signal.addEventListener('abort', abort);
-  expected.onEnd(() => signal.removeEventListener('abort', abort));
-  if (signal.aborted) abort();
+  expected.onEnd(onAbort(signal, abort));
 }

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { encodeBase64 } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import { connectFake, IDLE_TIMERS, settle, startFake } from '../testSupport/connectFake.js';
@@ -138,6 +139,19 @@ describe('looks at the output of a process', () => {
     expect(await looks.look({ waitMs: 1_000 })).toMatchObject({ omittedBytes: 4 * CHUNK - 10, running: true });
     // Who looks until the end would otherwise do so for ever, and without a pause.
     await expect(looks.look({ waitMs: 1_000 })).rejects.toMatchObject({ code: 'ABORTED' });
+    await client.close();
+  });
+
+  it('that wait with one signal have one listener on it', async () => {
+    const { client, handle, clock } = await started();
+    const abort = new AbortController();
+    const looks = handle.collect();
+    const waiting = Array.from({ length: 12 }, () => looks.look({ waitMs: 1_000, signal: abort.signal }));
+    await settle();
+    expect(getEventListeners(abort.signal, 'abort')).toHaveLength(1);
+    abort.abort();
+    for (const look of waiting) await expect(look).rejects.toMatchObject({ code: 'ABORTED' });
+    expect(clock.pending).toBe(IDLE_TIMERS);
     await client.close();
   });
 

@@ -3,6 +3,7 @@ import { clampTimerMs, type StreamName } from '@exec-server/protocol';
 import type { Clock } from '../clock.js';
 import { ClientError, toClientError } from '../errors.js';
 import { type GapEvent, lastSeqOf, type OutputEvent, type ProcessEvent } from '../events.js';
+import { onAbort } from '../signals.js';
 import { BothEnds } from './bothEnds.js';
 import type { ExitStatus } from './handleOptions.js';
 
@@ -179,7 +180,7 @@ export class OutputLooks {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#waiting.delete(look);
-        signal?.removeEventListener('abort', giveUp);
+        forget();
         cancel();
       };
       const done = (): void => {
@@ -194,7 +195,7 @@ export class OutputLooks {
         if (isDue()) done();
       };
       const cancel = this.#source.clock.timer(clampTimerMs(waitMs), done);
-      signal?.addEventListener('abort', giveUp);
+      const forget = onAbort(signal, giveUp);
       this.#waiting.add(look);
     });
   }

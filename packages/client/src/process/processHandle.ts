@@ -81,6 +81,11 @@ export class ProcessHandle implements AsyncIterable<ProcessEvent> {
     return this.#cursor;
   }
 
+  /** Last seq that has arrived here in order, whoever has taken it. @internal */
+  get arrivedSeq(): number {
+    return this.#record.cursor;
+  }
+
   /** As `events` without options. */
   [Symbol.asyncIterator](): AsyncIterableIterator<ProcessEvent, undefined> {
     return this.events();

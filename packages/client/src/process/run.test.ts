@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { type Connected, connectFake, foreignReply, IDLE_TIMERS, settle } from '../testSupport/connectFake.js';
 import { FakeClock } from '../testSupport/fakeClock.js';
@@ -140,6 +141,47 @@ describe('a run whose output others hold', () => {
     const closing = client.close();
     connection.answer(await connection.next('process/terminate'), { running: false });
     await closing;
+  });
+
+  it('has what came in that time, however slow the caller takes it, and nothing of what comes later', async () => {
+    const clock = new FakeClock();
+    const { client, connection } = await connectFake({ reply: foreignReply, internals: { clock } });
+    const taken: (() => void)[] = [];
+    const onOutput = (): Promise<void> => new Promise((resolve) => taken.push(resolve));
+    const running = client.run(['x'], { onOutput });
+    const processId = await connection.start();
+    connection.exited(processId, 1, 0);
+    for (const [index, text] of ['a', 'b', 'c'].entries()) connection.output(processId, 2 + index, text);
+    await settle();
+    clock.advance(5_000);
+    await settle();
+    connection.output(processId, 5, 'late');
+    for (let piece = 0; piece < 3; piece += 1) {
+      expect(taken).toHaveLength(piece + 1);
+      taken[piece]?.();
+      await settle();
+    }
+    const result = await running;
+    expect([result.text(), result.closed, result.exitCode]).toEqual(['abc', false, 0]);
+    const closing = client.close();
+    connection.answer(await connection.next('process/terminate'), { running: false });
+    await closing;
+  });
+
+  it('is closed where the close came in that time and the caller is slow', async () => {
+    const clock = new FakeClock();
+    const { client, connection } = await connectFake({ reply: foreignReply, internals: { clock } });
+    let taken = (): void => {};
+    const running = client.run(['x'], { onOutput: () => new Promise((resolve) => (taken = resolve)) });
+    const processId = await connection.start();
+    connection.exited(processId, 1, 0);
+    connection.output(processId, 2, 'a');
+    connection.closedEvent(processId, 3);
+    await settle();
+    clock.advance(5_000);
+    taken();
+    expect(await running).toMatchObject({ closed: true, exitCode: 0 });
+    await client.close();
   });
 
   it.each([-1, 0.5, Number.NaN])('is not begun with a bound of %s bytes', async (maxBytes) => {
@@ -315,6 +357,19 @@ describe('a run that takes too long', () => {
     await connected.client.close();
   });
 
+  it('has not timed out where it ended in time and others hold its output, on a foreign server too', async () => {
+    const { running, processId, clock, connected } = await timedRun(foreignReply);
+    connected.connection.exited(processId, 2, 0);
+    await settle();
+    clock.advance(1_000);
+    clock.advance(4_000);
+    expect(await running).toMatchObject({ timedOut: false, exitCode: 0, closed: false });
+    expect(connected.connection.count('process/terminate')).toBe(0);
+    const closing = connected.client.close();
+    connected.connection.answer(await connected.connection.next('process/terminate'), { running: false });
+    await closing;
+  });
+
   it('is given up when something holds its streams open, on a foreign server too', async () => {
     const { running, clock, connected } = await timedRun(foreignReply);
     clock.advance(1_000);
@@ -329,6 +384,20 @@ describe('a run that takes too long', () => {
 });
 
 describe('an aborted run', () => {
+  it('is one of many with the same signal, which has one listener', async () => {
+    const { client, connection } = await connectFake();
+    const abort = new AbortController();
+    const runs = Array.from({ length: 12 }, () => client.run(['sleep'], { signal: abort.signal }));
+    for (const run of runs) run.catch(() => undefined);
+    for (const _ of runs) await connection.start();
+    await settle();
+    expect(getEventListeners(abort.signal, 'abort')).toHaveLength(1);
+    abort.abort();
+    for (const run of runs) await expect(run).rejects.toMatchObject({ code: 'ABORTED' });
+    expect(connection.count('process/terminate')).toBe(12);
+    await client.close();
+  });
+
   it('rejects at once and terminates the command', async () => {
     const { client, connection } = await connectFake();
     const abort = new AbortController();

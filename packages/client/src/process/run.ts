@@ -4,7 +4,8 @@ import { type CallOptions, DEFAULT_TIMEOUT_MS } from '../calls.js';
 import type { Clock } from '../clock.js';
 import { ClientError, isClientError } from '../errors.js';
 import { checkCount } from '../checkCount.js';
-import type { Closing, Exit, GapEvent, OutputEvent, ProcessEvent } from '../events.js';
+import { type Closing, type Exit, type GapEvent, lastSeqOf, type OutputEvent, type ProcessEvent } from '../events.js';
+import { onAbort } from '../signals.js';
 import { FirstBytes } from './firstBytes.js';
 import type { ProcessHandle } from './processHandle.js';
 import type { StartOptions } from './startParams.js';
@@ -88,6 +89,7 @@ const SLACK_MS = 5_000;
 export async function runProcess(host: RunHost, argv: readonly string[], options: RunOptions): Promise<RunResult> {
   const { input, timeoutMs, maxBytes = MAX_BYTES, lingerMs = LINGER_MS, signal, onOutput, ...start } = options;
   checkCount('maxBytes', maxBytes);
+  if (lingerMs !== Number.POSITIVE_INFINITY) checkCount('lingerMs', Math.ceil(lingerMs));
   const begunAt = host.clock.now();
   const call: CallOptions =
     timeoutMs === undefined ? { signal } : { signal, timeoutMs: Math.min(timeoutMs + SLACK_MS, DEFAULT_TIMEOUT_MS) };
@@ -124,6 +126,8 @@ class Run {
   /** How long this side waits for the end of the streams, where the server does not. */
   readonly #lingerMs: number;
   #cancelLinger: (() => void) | undefined;
+  /** The last event to be taken, once that time is over. */
+  #lastSeq = Number.POSITIVE_INFINITY;
   readonly #gaps: GapEvent[] = [];
   readonly #begunAt: number;
   #exit: Exit | undefined;
@@ -161,17 +165,19 @@ class Run {
       );
     };
     const cancelTimeout = timeout === undefined ? undefined : this.#watch(timeout);
-    if (signal?.aborted === true) abort();
-    else signal?.addEventListener('abort', abort);
+    const forget = onAbort(signal, abort);
     try {
       if (input !== undefined) this.#feed(input);
-      for await (const event of this.#events) await this.#take(event);
+      for await (const event of this.#events) {
+        await this.#take(event);
+        if (lastSeqOf(event) >= this.#lastSeq) break;
+      }
     } catch (error) {
       if (this.#closing === undefined) this.#stop(error);
     } finally {
       this.#cancelLinger?.();
       cancelTimeout?.();
-      signal?.removeEventListener('abort', abort);
+      forget();
     }
     if (this.#stopped !== undefined) throw this.#stopped.error;
     return this.#result();
@@ -189,7 +195,7 @@ class Run {
       case 'exited':
         this.#exit = event;
         if (Number.isFinite(this.#lingerMs))
-          this.#cancelLinger = this.#clock.timer(this.#lingerMs, () => this.#leave());
+          this.#cancelLinger = this.#clock.timer(this.#lingerMs, () => this.#endLinger());
         break;
       case 'closed':
         this.#closing = event;
@@ -197,6 +203,12 @@ class Run {
       default:
         event satisfies never;
     }
+  }
+
+  /** What has arrived belongs to the result, also where a slow `onOutput` has not come to it. */
+  #endLinger(): void {
+    this.#lastSeq = this.#handle.arrivedSeq;
+    if (this.#handle.cursor >= this.#lastSeq) this.#leave();
   }
 
   #collector(stream: StreamName): FirstBytes {
@@ -228,8 +240,11 @@ class Run {
       return () => cancel();
     }
     cancel = this.#clock.timer(timeoutMs, () => {
-      this.#timedOut = true;
-      this.#terminate();
+      // One that has ended in time, and whose streams others hold, is not ended any more.
+      if (this.#exit === undefined) {
+        this.#timedOut = true;
+        this.#terminate();
+      }
       cancel = this.#clock.timer(SLACK_MS, giveUp);
     });
     return () => cancel();

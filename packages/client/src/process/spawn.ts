@@ -2,6 +2,7 @@
 import type { TerminalSize } from '@exec-server/protocol';
 import type { CallOptions } from '../calls.js';
 import type { CloseStatus, ExitStatus } from './handleOptions.js';
+import { onAbort } from '../signals.js';
 import type { ProcessHandle } from './processHandle.js';
 import type { StartOptions } from './startParams.js';
 
@@ -83,8 +84,6 @@ function terminateOn(signal: AbortSignal, { handle, exited }: SpawnedProcess): v
     // A call that fails means a client that has failed, which `exited` tells.
     handle.terminate().catch(() => undefined);
   };
-  const stop = (): void => signal.removeEventListener('abort', abort);
-  signal.addEventListener('abort', abort);
-  exited.then(stop, stop);
-  if (signal.aborted) abort();
+  const forget = onAbort(signal, abort);
+  exited.then(forget, forget);
 }

@@ -1,7 +1,7 @@
 import { ErrorCode } from '@exec-server/protocol';
 import { describe, expect, it } from 'vitest';
 import { connectWith } from '../connect.js';
-import { type Connected, connectFake, settle, startFake } from '../testSupport/connectFake.js';
+import { type Connected, connectFake, foreignReply, settle, startFake } from '../testSupport/connectFake.js';
 import { FakeClock } from '../testSupport/fakeClock.js';
 import { extendedReply, FakeServer } from '../testSupport/fakeServer.js';
 
@@ -63,6 +63,28 @@ describe('the end of recovery', () => {
     next.answer(await next.next('initialize'), extendedReply('s1', { epoch: 'epoch-2' }));
     await next.closed;
     expect(connected.client.failure).toMatchObject({ code: 'SERVER_GONE' });
+  });
+
+  it('is a server of ours that stops, also while a client comes back to it', async () => {
+    const connected = await connectFake();
+    const handle = await startFake(connected.client, connected.connection, 'p');
+    connected.connection.cut();
+    const next = await connected.server.accept();
+    await next.handshake(extendedReply('s1', { resumed: true }));
+    await next.next('process/read');
+    next.stop();
+    await expect(handle.wait()).rejects.toMatchObject({ code: 'SERVER_GONE', data: { retryable: false } });
+    expect(connected.server.dials).toBe(2);
+  });
+
+  it('is no close code of a foreign server that ours say when they stop', async () => {
+    const connected = await connectFake({ reply: foreignReply });
+    connected.connection.stop();
+    const next = await connected.server.accept();
+    await next.handshake(foreignReply);
+    await settle();
+    expect(connected.client.state).toBe('ready');
+    await connected.client.close();
   });
 
   it('is a loss nobody may dial again: handles fail, new calls are refused', async () => {

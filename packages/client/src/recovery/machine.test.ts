@@ -194,6 +194,12 @@ describe('the first connection', () => {
 });
 
 describe('the road back', () => {
+  it.each(['ready', 'resuming', 'catchingUp'] as const)('ends where the server says that it stops: %s', (name) => {
+    const gone = new ClientError('SERVER_GONE', 'was stopped');
+    const lost: Event<string> = { type: 'lost', attemptId: 4, error: gone, violation: false };
+    expect(step(policy, states[name], lost, moment).state).toEqual({ name: 'failed', error: gone });
+  });
+
   it('tries at once after a stable time, and sets the deadline at the loss', () => {
     const lost = step(
       policy,

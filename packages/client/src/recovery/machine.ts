@@ -207,6 +207,7 @@ function recovering<C>(policy: Policy, state: Underway, event: Event<C>, moment:
     case 'attemptFailed':
       return event.retryable ? again(policy, state, event.error, false, moment) : fail(event.error);
     case 'lost':
+      if (event.error.code === 'SERVER_GONE') return fail(event.error);
       return again(policy, state, event.error, event.violation, moment);
     case 'tick':
       if (now >= deadline) return fail(outOfTime(policy, state));

@@ -152,6 +152,19 @@ describe('a resume', () => {
     await connected.client.close();
   });
 
+  it('does not come back to a server that stops: the session ends with it', async () => {
+    const { client, connection, server } = await connectFake();
+    connection.cut();
+    const second = await server.accept();
+    second.refuse(await second.next('initialize'), ErrorCode.internal, 'the server is shutting down', {
+      reason: 'serverStopping',
+    });
+    await settle();
+    expect(client.failure).toMatchObject({ code: 'SERVER_GONE', data: { retryable: false } });
+    expect(server.dials).toBe(2);
+    await client.close();
+  });
+
   it('follows a message that is not of the protocol, up to a limit', async () => {
     const connected = await connectFake();
     const { client, server } = connected;

@@ -135,6 +135,11 @@ export class FakeConnection {
     this.#transport.abort({ kind: 'cut', detail: 'cut by the test' });
   }
 
+  /** Says that it stops, and closes. */
+  stop(): void {
+    this.#transport.close({ kind: 'stopped', detail: 'stopped by the test' });
+  }
+
   #receive(text: string): void {
     const { id = 0, method, params = {} } = JSON.parse(text) as Partial<FakeRequest>;
     const request = { id, method: method ?? '', params };

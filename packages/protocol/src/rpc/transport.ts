@@ -6,8 +6,8 @@
  * - `cut`: the transport was lost (reset, broken pipe, error).
  * - `violation`: the other side broke a rule of the transport (message too large, not UTF-8); it was closed from here.
  * - `closed`: closed from here on purpose.
- * - `stopped`: the server stops, and what it held ends with it; from the side that says it as `closed`, to the other where the
- *   carrier can tell it.
+ * - `stopped`: the server stops, and what it held ends with it. The other side is told the same where the carrier can carry it,
+ *   and `ended` where it cannot.
  */
 export interface CloseReason {
   /** Whose doing it was. */

@@ -11,8 +11,7 @@ import * as lease from './lease.js';
 export interface Observer {
   /** Begins to push the events of a process. `held`: only after the client's first read. */
   follow(process: Process, options: { readonly held: boolean }): void;
-  /** The session is over; the connection has nothing left to do. */
-  /** `stopping`: because the server stops. */
+  /** The session is over, `stopping` because the server stops; the connection has nothing left to do. */
   sessionEnded(detail: string, stopping: boolean): void;
 }
 
